@@ -1,11 +1,12 @@
-/* arrays.h - the heap arrays of one object: zero-filled, checked together, freed together. */
+/* arrays.h - allocates the heap arrays of one object, filled with zeros. One check finds a
+ * failed allocation of any of them, and one call frees them all. */
 #ifndef ESP_ARRAYS_H
 #define ESP_ARRAYS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A zero-initialised struct is valid and empty. */
+/* The heap arrays of one object. A zero-initialised struct is valid and has no arrays. */
 struct esp_arrays {
     void *array[24];
     int count;

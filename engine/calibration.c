@@ -14,13 +14,13 @@
 
 enum {
     BINS = ESP_CALIBRATION_BINS,
-    PRIOR_TRIES = 4,  /* the prior has the weight of this many tries */
-    REMEMBERED = 512, /* tries in a bin before old tries decay */
+    PRIOR_TRIES = 4,  /* the prior counts as much as this many tries */
+    REMEMBERED = 512, /* above this number of tries in a bin, old tries decay */
     FILE_SIZE = 16384,
 };
 
 static const double MOST_BETA = 8, LEAST_BETA = 0.25, LONGEST_STEP = 0.25;
-static const double PRIOR_INFORMATION = 4, FADE = 1.0 / 4096; /* decay per visited node */
+static const double PRIOR_INFORMATION = 4, FADE = 1.0 / 4096; /* FADE: decay per visited node */
 
 /* ------------------------------------------------------------------ tallies */
 
@@ -90,8 +90,8 @@ double esp_calibration_first(const struct esp_calibration *c, double q)
 
 double esp_calibration_drawn(const struct esp_calibration *c, double confidence, int draw)
 {
-    /* Initial guesses: a confident first draw is mostly accepted, and later draws rarely are.
-     */
+    /* Initial guesses: a first draw is accepted more often the more confident the draft is, and
+     * later draws are accepted rarely. */
     int at = draw < ESP_CALIBRATION_DRAWS ? draw : ESP_CALIBRATION_DRAWS - 1;
     int bin = tenth_of(confidence);
     double prior = at == 0 ? 0.4 + 0.6 * confidence : 0.5 / (at + 1);
@@ -114,14 +114,14 @@ int esp_calibration_look(struct esp_calibration *c, struct esp_draft *d, double 
         return ESP_OK;
     for (int i = 0; i < c->rows; i++)
         which[i] = i;
-    /* ESP_LATER: the device writes the sums before the verifier's first call with ESP_NOW
-     * returns. */
+    /* ESP_LATER: this call does not wait for the device. The sums are on the host after the
+     * verifier's first call with ESP_NOW. */
     return d->work->cache->ops->temper(d->work->q, which, c->rows, 1 / beta, c->mean_log,
                                        c->power_sum, ESP_LATER);
 }
 
-/* Sums over the children of visited nodes, from which beta is learned. calibration.h defines s.
- */
+/* Sums over the children of visited nodes. Beta is learned from them. calibration.h defines the
+ * slope, the information and s. */
 struct evidence {
     double slope, information; /* over all nodes so far */
     double q, p;               /* sums over the children of the current node */
@@ -143,8 +143,9 @@ static void count_child(struct esp_calibration *c, struct evidence *e,
     e->a += q * s;
 }
 
-/* Adds the children of a visited node to the tallies and to the evidence. `next` is the child
- * that the verifier visited next, or -1 if the verifier stopped at this node. */
+/* Adds the children of a visited node to the tallies and to the sums from which beta is
+ * learned. `next` is the child that the verifier visited next, or -1 if it stopped at this
+ * node. */
 static void count_node(struct esp_calibration *c, const struct esp_draft *d,
                        const struct esp_tree *tree, int parent, int next, double beta,
                        struct evidence *e)

@@ -91,7 +91,8 @@ int esp_compare_step(struct esp_compare *c, char *err, size_t errlen)
 {
     const struct esp_session *first = c->first;
     struct esp_session *second = c->second;
-    /* Tokens after the end of a sampled text are not included. */
+    /* If the first session has ended a sampled text, the second must not go past the end of
+     * that text. */
     bool ended = *first->end && first->set.sampling.temperature > 0;
     int status = follow(c, second->length, err, errlen);
     if (status < 0)

@@ -34,9 +34,9 @@ struct esp_compare {
 int esp_compare_open(struct esp_compare *compare, struct esp_session *first,
                      const struct esp_session_options *second, char *err, size_t errlen);
 /* Call this after a setting of the first session changed. The second session gets the same
- * value, except for settings of the drafter or the verifier, and for `baseline`, which the
- * first session measures for both. Returns 1 if the second changed, 0 if not, or a negative
- * status. */
+ * value. Exceptions are the settings of the drafter and the verifier, and `baseline`, which the
+ * first session measures for both. Returns 1 if the second session changed, 0 if not, or a
+ * negative status. */
 int esp_compare_set(struct esp_compare *compare, const char *key, const char *value, char *err,
                     size_t errlen);
 /* Closes the second session. A zero-initialised struct is allowed. */

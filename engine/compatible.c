@@ -55,8 +55,9 @@ static enum fit fit_of(const struct esp_settings *set, const struct esp_verifier
     return verifier->single_path && !is_single_path(set) ? FIT_PATHS : FIT_LOSSLESS;
 }
 
-/* Returns the default verifier: the one that the drafter names, if it is exact, otherwise the
- * first exact one that is preferred for the drafter's draws. */
+/* Returns the default verifier: the one that the drafter names, if it is exact. Otherwise
+ * returns the first exact verifier in the list that is preferred for the drafter's way of
+ * drawing. */
 static const struct esp_verifier_ops *pick(const struct esp_settings *set)
 {
     const char *name = set->drafter->verifier;
@@ -109,7 +110,7 @@ static int refuse(const struct esp_settings *set, enum fit fit, char *err, size_
                         verifier, drafter, names, verifier);
     default:
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "verifier %s is not exact with %s, which drafter %s makes: the output "
+                        "verifier %s is not exact with %s, which drafter %s uses: the output "
                         "distribution would change. Use %s, or %s:lossy=allow",
                         verifier, draws_text(esp_draws_of(set)), drafter, names, verifier);
     }

@@ -16,7 +16,8 @@ enum { EXACT = 16, FILE_SIZE = 1 << 17, SHORTEST = 8 /* octave 0: below 2^8 toke
  * cost on processors with tile units. */
 static const double NOMINAL_ROW = 1.0 / 16;
 /* OPTIMISTIC: assumed cost of one more row, as a fraction of a one-row pass, until it is
- * measured. HOPE: factor of the line's slope for sizes that have few samples or none. */
+ * measured. HOPE: the line's slope is multiplied by this factor for sizes that have few samples
+ * or none. */
 static const double OPTIMISTIC = 0.03, HOPE = 0.7;
 /* LEFT: the factor by which a class's weight decays when another class gets a sample.
  * LEFT_PLAIN: the factor if that sample is of plain decoding. TRUSTED: number of samples after
@@ -91,7 +92,8 @@ static double weight_of(const struct esp_cost_curve *curve, int class)
  * decoding is seldom timed while trees are faster. */
 static void draw_line(struct esp_cost_curve *curve)
 {
-    static const double pull = 2; /* as much as half a sample two rows away from the mean */
+    static const double pull = 2; /* the weight of half a sample that is two rows away from the
+                                     mean */
     double weights = 0, x = 0, y = 0, squares = pull, products = 0;
     for (int i = 0; i < ESP_COST_CLASSES; i++) {
         const struct esp_cost_class *c = &curve->class[i];
@@ -117,8 +119,8 @@ static void draw_line(struct esp_cost_curve *curve)
     }
     const double optimistic = y * OPTIMISTIC / (1 + OPTIMISTIC * (x - 1));
     curve->slope = fmax((products + pull * optimistic) / squares, 0);
-    curve->slope = fmin(curve->slope, y / x); /* one more row costs at most as much as a pass of
-                                                 one row */
+    curve->slope = fmin(curve->slope, y / x); /* a further row costs at most as much as a whole
+                                                 pass over one row */
     curve->one = y - curve->slope * (x - 1);
 }
 
@@ -174,10 +176,10 @@ static int recently(const struct esp_cost_curve *curve, int class)
     return count;
 }
 
-/* A class got slower or faster by `factor`, as happens when other programs start or end. Scales
- * the classes without recent samples by it, too. Otherwise they would look cheap or expensive
- * only because their samples are older. The larger the class's share of the recent samples, the
- * more of the factor is applied to the other classes. */
+/* Call this when a class has become slower or faster by `factor`, as happens when other
+ * programs start or end. Scales the classes without recent samples, too. Otherwise they would
+ * look cheap or expensive only because their samples are older. The larger the class's share of
+ * the recent samples, the more of the factor is applied to the other classes. */
 static void move_along(struct esp_cost_curve *curve, int class, double factor)
 {
     const double moved = pow(factor, recently(curve, class) / (double)ESP_COST_RECENT);
@@ -238,8 +240,8 @@ static void begin_curve(struct esp_cost_curve *curves, int octave)
     if (curves[from].knots == 0)
         return;
     curves[octave] = curves[from];
-    for (int i = 0; i < ESP_COST_CLASSES; i++) { /* with the weight of one sample each, so that
-                                                    new samples soon outweigh it */
+    for (int i = 0; i < ESP_COST_CLASSES; i++) { /* the copy has the weight of one sample per
+                                                    class, so new samples soon outweigh it */
         struct esp_cost_class *c = &curves[octave].class[i];
         if (c->count == 0)
             continue;

@@ -9,12 +9,13 @@
  *
  * Row counts are grouped into classes. A class stores its last samples and uses their lower
  * quartile, because interruptions only ever make a pass slower. Three steps turn classes into a
- * curve: shrink each class towards a straight line fitted to all of them, pool neighbours until
- * the curve never falls (isotonic regression), interpolate. Beyond the largest measured class a
- * curve continues with a fraction of the line's slope. Larger trees therefore look cheap enough
- * to be tried and measured. Classes with few or old samples have a smaller weight, so that a
- * size that was slow by chance is tried again. When the machine gets slower or faster, classes
- * without recent samples are scaled by the same factor as those that have some.
+ * curve. Each class is shrunk towards a straight line fitted to all of them. Neighbours are
+ * pooled until the curve never falls (isotonic regression). Between classes the curve is
+ * interpolated. Beyond the largest measured class a curve continues with a fraction of the
+ * line's slope. Larger trees therefore look cheap enough to be tried and measured. Classes with
+ * few or old samples have a smaller weight, so that a size that was slow by chance is tried
+ * again. When the machine gets slower or faster, classes without recent samples are scaled by
+ * the same factor as classes with recent samples.
  *
  * A program's first passes are slow (first access to memory, processor clock ramping up).
  * Passes of the first ESP_COST_WARM_UP seconds are not counted.
@@ -48,7 +49,8 @@ struct esp_cost_curve {
     struct esp_cost_class class[ESP_COST_CLASSES];
     int recent[ESP_COST_RECENT]; /* ring buffer: classes of the last samples */
     unsigned added;              /* samples so far */
-    /* Knots, one per class with samples, in order: rows, and seconds that never fall. */
+    /* The knots of the curve, one per class with samples, ordered by rows. Their seconds never
+     * fall. */
     int knots;
     double rows[ESP_COST_CLASSES], seconds[ESP_COST_CLASSES];
     double one, slope; /* fitted line: seconds of a one-row pass, and of each further row */
@@ -61,7 +63,7 @@ struct esp_costs {
     int octave;         /* octave of the current text length */
     double relative;    /* assumed ratio of a draft pass to a target pass, until a draft pass is
                            measured */
-    bool nominal;       /* the curves are fixed, so that a seed repeats its trees */
+    bool nominal;       /* the curves are fixed, so the same seed gives the same trees */
     double nominal_row; /* if nominal: cost of a further row, as a fraction of a one-row pass */
     double (*planted[ESP_COSTS])(int rows); /* a test's own curves, in seconds; or NULL */
     double warm; /* seconds of passes so far, until the warm-up ends */
@@ -69,7 +71,7 @@ struct esp_costs {
     bool learned;
 };
 
-/* These work like esp_calibration_turn() and esp_calibration_save(). */
+/* These two functions work like esp_calibration_turn() and esp_calibration_save(). */
 void esp_costs_turn(struct esp_costs *costs, const char *key);
 void esp_costs_save(struct esp_costs *costs);
 
@@ -84,9 +86,10 @@ void esp_costs_at(struct esp_costs *costs, int length);
 /* Records the time of a pass. Does nothing if the curve is planted or nominal. */
 void esp_costs_took(struct esp_costs *costs, enum esp_cost of, int rows, double seconds);
 
-/* These return the estimated seconds of a draft pass, and of the other stages of an iteration,
- * with this many rows, or 0 while nothing has been measured. In nominal mode the unit is not a
- * second but a one-row target pass. */
+/* The first function returns the estimated seconds of a draft pass with this many rows. The
+ * second returns the estimated seconds of all other stages of an iteration. Both return 0 while
+ * nothing has been measured. In nominal mode the unit is not a second but a one-row target
+ * pass. */
 double esp_costs_draft(const struct esp_costs *costs, int rows);
 double esp_costs_verify(const struct esp_costs *costs, int rows);
 

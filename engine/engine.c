@@ -105,7 +105,7 @@ static int translate(struct esp_engine *e, struct esp_tokenizer **own, int match
     if (e->draft->head)
         return esp_fail(err, errlen, ESP_E_MISMATCH,
                         "the draft head %s and the target %s have different vocabularies; a "
-                        "head must have its target's",
+                        "head must have the vocabulary of its target",
                         e->draft->path, e->target->path);
     if (esp_model_desc_recurrent(&e->draft->desc))
         return esp_fail(
@@ -225,10 +225,9 @@ static int try_mtp(struct esp_engine *e, const struct esp_engine_options *o, cha
     return status < 0 ? esp_fail(err, errlen, status, "%s", why) : status;
 }
 
-/* For draft "auto": uses the target's MTP layer. If there is none and the CPU computes, uses a
- * quantised copy of the target, if that is expected to save time. With a
- * memory limit neither is used, because they would leave less memory for the target's
- * layers. */
+/* For draft "auto": uses the target's MTP layer. If there is none and the backend is the CPU,
+ * uses a quantised copy of the target, provided that it is expected to save time. With a memory
+ * limit neither is used, because they would leave less memory for the target's layers. */
 static int choose_draft(struct esp_engine *e, const struct esp_engine_options *o, char *err,
                         size_t errlen)
 {
@@ -320,9 +319,9 @@ static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
         status = esp_memory_plan(e, o->gpu_memory, err, errlen);
     if (status == ESP_OK)
         status = esp_memory_set_limit(e, o->memory, err, errlen);
-    e->target->desc.divided = true; /* if there are ranks */
-    if (e->draft)                   /* a quantised copy of the target uses the target's KV
-                                       cache */
+    e->target->desc.divided = true; /* matters only if there are ranks */
+    if (e->draft)                   /* only a quantised copy of the target is divided, too,
+                                       because it uses the target's KV cache */
         e->draft->desc.divided = e->draft->original != NULL;
     if (status == ESP_OK)
         status = ops->weights_open(&e->target_weights, e->backend, &e->target->desc,
@@ -342,8 +341,8 @@ static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
     return status;
 }
 
-/* Opens the device. With "auto", the CPU backend is used instead of a device that fails, is
- * too small, or does not support the model (for example, because its heads are too wide). */
+/* Opens the device. With "auto", the CPU backend is used instead of a device that fails, is too
+ * small, or does not support the model. An example is a model with heads that are too wide. */
 static int open_best_device(struct esp_engine *e, const struct esp_engine_options *o, char *err,
                             size_t errlen)
 {
@@ -392,8 +391,9 @@ static uint64_t hash_vector(const struct esp_tensor *t, uint64_t hash)
     return hash;
 }
 
-/* Returns the hash of the vocabulary and of the norms. Norms are never quantised, and a model
- * that was made wider only repeats them, so its hash is the same. */
+/* Returns the hash of the vocabulary's size and of the norms. It is the same for all number
+ * formats, because norms are never quantised. It is also the same for all widths, because
+ * making a model wider only repeats its norms. */
 static uint64_t hash_source(const struct esp_model *m, uint64_t hash)
 {
     const struct esp_model_desc *d = &m->desc;
@@ -429,8 +429,8 @@ int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options 
         return esp_fail(err, errlen, ESP_E_ARGUMENT, "a tree has 1 to %d nodes, not %d",
                         ESP_MAX_NODES, o->max_nodes);
     if (o->device < 0)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "GPUs are numbered from 0; there is no %d",
-                        o->device);
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "GPUs are numbered from 0; there is no GPU %d", o->device);
     struct esp_engine *e = calloc(1, sizeof *e);
     if (!e)
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the engine");

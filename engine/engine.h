@@ -1,4 +1,4 @@
-/* engine.h - the fields of struct esp_engine, for the other files of the engine. */
+/* engine.h - declares the fields of struct esp_engine, for the other files of the engine. */
 #ifndef ESP_ENGINE_H
 #define ESP_ENGINE_H
 
@@ -13,7 +13,8 @@ struct esp_engine {
     struct esp_backend *backend;
     struct esp_tokenizer *tokenizer;
     struct esp_model *target, *draft; /* draft may be NULL */
-    /* For a draft model with another vocabulary; otherwise tokens = 0. */
+    /* Translates the target's tokens for a draft model with another vocabulary. Its member
+     * `tokens` is 0 if there is no such draft. */
     struct esp_translation translation;
     /* The tokenizer of a draft model that drafts text (draft_match) instead of shared tokens;
      * otherwise NULL. */
@@ -26,7 +27,7 @@ struct esp_engine {
                              shares the host's memory */
     size_t process_bytes; /* memory of the process before anything was loaded */
     uint64_t pair;        /* hash of both models, stored in the pair's files; 0: no draft */
-    uint64_t sources;     /* hash that is the same for all number formats and target widths */
+    uint64_t sources;     /* hash of both models; the same for all number formats and widths */
     int source_hidden;    /* the target's hidden size before it was made wider */
     char device[96];      /* the device, and how much of the target is in memory */
     char notice[300];     /* why a slower backend is used, or why the context is short; or "" */

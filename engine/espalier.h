@@ -1,4 +1,4 @@
-/* espalier.h - the public interface of libespalier.
+/* espalier.h - declares the public interface of libespalier.
  *
  * An esp_engine has a target model, a draft model, and the backend that computes them. An
  * esp_session is one text that is being generated. It has tokens, KV caches, a drafter that
@@ -47,8 +47,8 @@ void esp_engine_close(struct esp_engine *engine);
 
 struct esp_model_info {
     const char *path, *name, *architecture, *dtype;
-    /* A draft head, architecture "eagle", "eagle3" or "mtp". The fields below describe
-     * the head's own tensors only, not the target's. */
+    /* True for a draft head, whose architecture is "eagle", "eagle3" or "mtp". The fields below
+     * then describe the head's own tensors only, not the target's. */
     bool head;
     bool mtp; /* the model's files also have an MTP layer, which can be its draft (draft
                  "mtp") */
@@ -67,17 +67,18 @@ struct esp_model_info {
      * stores, so that a text can be shortened. checkpoint_bytes: size of one copy. */
     int recurrent, checkpoints;
     size_t state_bytes, checkpoint_bytes;
-    int outputs; /* tokens of the vocabulary that can get a probability above 0 */
-    /* A draft model with another vocabulary. shared: number of the target's tokens that it
-     * also has. text_share: fraction of the tokens of a sample text that are shared. */
+    int outputs; /* number of tokens that can get a probability above 0 */
+    /* These fields describe a draft model with another vocabulary. shared: number of the
+     * target's tokens that it also has. text_share: fraction of the tokens of a sample text
+     * that are shared. */
     bool translated;
     int shared;
     double text_share;
-    /* Tensors of the folder that the model does not use, such as layers beyond the number in
-     * config.json; and the name of one of them, or NULL. */
+    /* unused: number of tensors in the folder that the model does not use, such as layers
+     * beyond the number in config.json. unused_name: the name of one of them, or NULL. */
     int unused;
     const char *unused_name;
-    int ignored; /* tensors of other modalities, such as a vision tower */
+    int ignored; /* number of tensors of other modalities, such as a vision tower */
 };
 
 /* These functions describe the target and the draft model. They return false if there is no
@@ -88,8 +89,9 @@ const char *esp_engine_backend(const struct esp_engine *engine); /* e.g. "cpu" *
 /* Returns a description such as "AVX-512, 2 threads" or "AVX-512, 2 threads, 5 of 16 layers in
  * memory". */
 const char *esp_engine_device(const struct esp_engine *engine);
-/* Reports how much of the target is read or copied again on every pass, and the speed so far.
- * Returns false if the whole target is in the backend's memory. */
+/* Reports which part of the target is not in the backend's memory. Every pass reads or copies
+ * this part again; the report also says how fast. Returns false if the whole target is in the
+ * backend's memory. */
 bool esp_engine_streamed(const struct esp_engine *engine, struct esp_streamed *streamed);
 /* Returns a sentence that says why backend "auto" does not use an existing device, or, on a
  * device with little memory, the maximum length of texts; "" if there is nothing to say. */
@@ -126,13 +128,14 @@ struct esp_nominal_costs {
 };
 
 struct esp_session_options {
-    const char *drafter;  /* "name:k=v,..."; NULL, "auto": the pair's preset, else dynatree */
+    const char *drafter;  /* "name:k=v,..."; NULL and "auto" mean the pair's preset, else
+                             dynatree */
     const char *verifier; /* NULL means greedy at temperature 0, else the best lossless one */
     struct esp_session_values values; /* zeros: all defaults; see espalier_settings.h */
     /* Ignores what earlier sessions learned about the draft's probabilities, and saves nothing,
-     * so that a seed gives the same text again. Drafters then use nominal costs of passes, not
-     * measured ones: those of `nominal` (copied). If `nominal` is NULL, row is
-     * 1/16, and draft is the number of the draft's parameters divided by the target's. */
+     * so the same seed gives the same text again. Drafters then use the costs in `nominal`
+     * (copied) instead of measured costs. If `nominal` is NULL, row is 1/16, and draft is the
+     * number of the draft's parameters divided by the target's. */
     bool repeatable;
     const struct esp_nominal_costs *nominal;
     esp_observer *observer;
@@ -168,8 +171,8 @@ int esp_session_say(struct esp_session *session, const char *text, size_t length
 const char *esp_session_chat(const struct esp_session *session);
 /* Returns whether this token ends an answer or a text. */
 bool esp_session_is_end(const struct esp_session *session, int32_t token);
-/* Drops the oldest turns if there is no room for `tokens` more (and, in a conversation, for an
- * answer). tokens = 0 makes room to continue the last turn. Returns the number of turns
+/* Drops the oldest turns if there is no room for `tokens` more tokens (and, in a conversation,
+ * for an answer). tokens = 0 makes room to continue the last turn. Returns the number of turns
  * dropped, or a negative status. The number is also 0 if dropping turns does not help. */
 int esp_session_make_room(struct esp_session *session, int tokens, char *err, size_t errlen);
 /* These two functions copy the text of `from` to `to`. The text of `to` must be empty.
@@ -193,8 +196,9 @@ bool esp_session_turn(const struct esp_session *session, int index,
                       struct esp_turn_places *turn);
 /* Allows `tokens` more tokens before the generation ends; a session starts with 0 allowed. */
 void esp_session_allow(struct esp_session *session, int tokens);
-/* Runs one iteration. Returns the number of tokens committed, 0 when the generation has ended
- * (end of text, the allowed number of tokens reached, context full), or a negative status. */
+/* Runs one iteration. Returns the number of tokens committed, or a negative status. Returns 0
+ * when the generation has ended: end of text, the allowed number of tokens reached, or context
+ * full. */
 int esp_session_step(struct esp_session *session, char *err, size_t errlen);
 /* Returns why the last generation ended: "end of text", "end of turn", "length", "context
  * full"; "" while it runs. */
@@ -233,11 +237,12 @@ void esp_session_current(const struct esp_session *session,
  * state, random numbers and statistics stay. Returns 0, or ESP_E_ARGUMENT if the text has
  * fewer tokens. */
 int esp_session_rewind(struct esp_session *session, int count);
-/* Makes `text` (count) the session's text: for example a branch of the current text, or an
- * earlier text. The common prefix of both texts is not computed again. The turns of the
- * conversation follow from the kinds of the tokens. Emits a rewind event and prompt events.
- * Ends the generation; learned state and random numbers continue. Returns the length of the
- * common prefix, or a negative status; after a failure, the text is that prefix. */
+/* Replaces the session's text by the `count` tokens of `text`: for example a branch of the
+ * current text, or an earlier text. The common prefix of both texts is not computed again. The
+ * kinds of the tokens show where the turns of the conversation begin. Emits a rewind event and
+ * prompt events. Ends the generation; learned state and random numbers continue. Returns the
+ * length of the common prefix, or a negative status; after a failure, the text is that
+ * prefix. */
 int esp_session_fork(struct esp_session *session, const struct esp_text_token *text, int count,
                      char *err, size_t errlen);
 /* From the next iteration on, evaluates the verifier's formulas at the nodes of every tree

@@ -1,5 +1,5 @@
-/* espalier_chat.h - the list of chat formats. A chat format says how a conversation is written
- * as text for a model.
+/* espalier_chat.h - lists the chat formats. A chat format says how a conversation is written as
+ * text for a model.
  *
  * Each format has one line, X(name). The file engine/chat/format_NAME.c defines it as
  * `esp_chat_format_NAME`. Setting `chat` (espalier_settings.h) takes these names.

@@ -1,4 +1,4 @@
-/* espalier_event.h - plain data about what a session did: trees, iterations, events.
+/* espalier_event.h - defines plain data about what a session did: trees, iterations and events.
  *
  * Part of the public interface (espalier.h includes it). All code that shows, stores, replays
  * or exports a generation uses only these structs, so it shows what was really computed.
@@ -82,8 +82,9 @@ struct esp_node {
     float p;                /* target probability given its parent; NaN if not computed */
     float u;                /* the random number with which the node was tested; NaN if none */
     float acceptance;       /* probability of acceptance; NaN if not tested */
-    /* Probabilities by the verifier's formulas, before any random number is drawn. NaN if they
-     * were not requested (esp_session_explain), or the verifier has no such formulas. */
+    /* Probabilities that the verifier's formulas give, before any random number is drawn. NaN
+     * if they were not requested (esp_session_explain), or the verifier has no such
+     * formulas. */
     float branching;       /* P(the verifier continues from the parent to this node) */
     float acceptance_rate; /* P(the verifier continues to a child), averaged over draws */
     float ceiling;         /* alpha*: the largest acceptance rate of any lossless verifier */
@@ -95,7 +96,7 @@ struct esp_node {
 };
 
 struct esp_tree {
-    /* (count) creation order; nodes[0] is the root, the last committed token */
+    /* (count) in order of creation; nodes[0] is the root, the last committed token */
     struct esp_node *nodes;
     int count;
     /* (verified) nodes in flattened order, root first; parents before children */
@@ -132,8 +133,8 @@ struct esp_shape_choice {
 };
 
 /* The score of a token of the text: the target's distribution at the position of the token,
- * after temperature, top-k and top-p (at temperature 0, the distribution is that of temperature
- * 1). */
+ * after temperature, top-k and top-p. At temperature 0, the distribution at temperature 1 is
+ * used. */
 enum { ESP_LIKELY = 8 };
 
 struct esp_token_score {
@@ -160,13 +161,12 @@ struct esp_iteration {
     /* (committed_count) the score of each committed token; NULL means not requested, see
      * esp_session_score() */
     const struct esp_token_score *scores;
-    bool ends_turn; /* the last committed token is a token that ends an answer in the chat
-                       format */
+    bool ends_turn; /* the last committed token ends an answer in the chat format */
     int deepest;    /* depth of the deepest verified node */
     int draft_passes, target_passes;
     int mask_blocks; /* non-empty 32x32 blocks of the tree attention mask */
-    /* The states of the target's recurrent layers: their size; bytes of them that the target's
-     * pass read and wrote. All are 0 if the target has none. */
+    /* The size of the states of the target's recurrent layers, and how many bytes of states the
+     * target's pass read and wrote. All are 0 if the target has no recurrent layers. */
     int64_t state_bytes, state_read, state_written;
     struct esp_gauge gauges[ESP_MAX_GAUGES];
     int gauge_count;

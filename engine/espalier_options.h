@@ -1,4 +1,4 @@
-/* espalier_options.h - the table of an engine's options.
+/* espalier_options.h - defines the table of an engine's options.
  *
  * An option is one line of the table. struct esp_engine_options, the flags of the program,
  * `:set`, the configuration file and the manual are all generated from the table. To add an
@@ -22,9 +22,9 @@ extern "C" {
  * group: the group of the option; a command of the program takes either all options of a group
  * or none. struct esp_value_info explains the other columns. */
 
-/* Models are folders or files. target NULL: the built-in pair. draft NULL: the built-in draft
- * if target is NULL, otherwise none. A draft may also be "auto", "none", "mtp" or one of the
- * words of esp_is_own_copy(). */
+/* Models are folders or files. If `target` is NULL, the built-in pair is used. If `draft` is
+ * NULL, the draft is the built-in one for the built-in target, and none for any other target.
+ * `draft` may also be "auto", "none", "mtp" or one of the words of esp_is_own_copy(). */
 #define ESP_ENGINE_MODELS(X)                                                                   \
     X(MODELS, text, target, "target", 0, 0, 0, "MODEL",                                        \
       "target: a folder, a GGUF file or a name of `espalier list models` (default: the "       \
@@ -38,11 +38,12 @@ extern "C" {
     X(DEVICE, text, backend, "backend", 0, 0, 0, "auto|NAME",                                  \
       "compute backend: auto, or one of `espalier list backends`")
 
-/* memory: approximate limit of the process's memory with one session, on the CPU only. The
- * target's files must not change while the engine exists. gpu-memory: limit of the GPU memory
- * of the models and one session. Layers of the target that do not fit into it, or into the free
- * GPU memory, stay in the computer's memory. If a limit is too small, creating the engine fails
- * with ESP_E_MEMORY, and the message says how much memory is needed.
+/* memory: limit of the memory that the process uses with one session; approximate, and only for
+ * the CPU backend. The target's files must not change while the engine exists. gpu-memory:
+ * limit of the GPU memory that the models and one session use. Layers of the target that do not
+ * fit into this limit, or into the free GPU memory, stay in the computer's memory. If a limit
+ * is too small, creating the engine fails with ESP_E_MEMORY, and the message says how much
+ * memory is needed.
  *
  * ranks, hosts, launcher, ranks-split, -parts, -whole: see espalier-ranks(7). A program that
  * uses them calls esp_is_rank() at its start.

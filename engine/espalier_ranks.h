@@ -49,10 +49,10 @@ int esp_engine_set_delay(struct esp_engine *engine, const char *delay, char *err
 
 /* Fills in the report. Returns false if the engine has no ranks. */
 bool esp_engine_ranks(const struct esp_engine *engine, struct esp_rank_report *report);
-/* Estimates the seconds of a pass over `rows` rows from reading weights and exchanging rows
- * alone. ranks: the assumed number of ranks; 1 means one process. An exchange among n ranks
- * takes log2(n) steps, and each step takes the measured time. Returns 0 if the engine has no
- * ranks, or if the model has too few layers to be divided by layers. */
+/* Estimates the seconds of a pass over `rows` rows. Only the time to read weights and to
+ * exchange rows is included. ranks: the assumed number of ranks; 1 means one process. An
+ * exchange among n ranks takes log2(n) steps, and each step takes the measured time. Returns 0
+ * if the engine has no ranks, or if the model has too few layers to be divided by layers. */
 double esp_engine_ranks_expected(const struct esp_engine *engine, int ranks, int rows);
 
 #ifdef __cplusplus

@@ -1,4 +1,5 @@
-/* espalier_settings.h - the table of a session's settings, except its drafter and verifier.
+/* espalier_settings.h - defines the table of a session's settings, except its drafter and
+ * verifier.
  *
  * A setting is one line of the table. libespalier, the flags of the program, `:set`, the
  * configuration file, recordings, comparisons and the manual all read the table. To add a

@@ -1,4 +1,4 @@
-/* espalier_stats.h - counts and times of a session so far.
+/* espalier_stats.h - defines the counts and times that a session has collected so far.
  *
  * Part of the public interface (espalier.h includes it).
  */
@@ -22,10 +22,10 @@ struct esp_stats {
     int64_t source_nodes[ESP_SOURCES], source_accepted[ESP_SOURCES];
     int64_t draft_passes, target_passes;
     int64_t draft_rows; /* rows computed by the draft passes */
-    /* The work on states of the target's recurrent layers in passes that verify trees; all 0
-     * if the target has no recurrent layers. steps: number of updates of a layer's state by a
-     * row. read, written: bytes of states. copies: bytes that would be written if every row
-     * stored a copy of the states. */
+    /* Statistics of the states of the target's recurrent layers, in passes that verify trees.
+     * All are 0 if the target has no recurrent layers. steps: how often a row updated the state
+     * of a layer. read, written: bytes of states. copies: bytes that would be written if every
+     * row stored a copy of the states. */
     int64_t state_steps, state_read, state_written, state_copies;
     double mean_path_length;
     double tokens_per_iteration;

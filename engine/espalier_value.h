@@ -15,10 +15,10 @@
 extern "C" {
 #endif
 
-/* The kinds of values. Each has a type in C. */
+/* The kinds of values. The macros below give the C type of each kind. */
 enum esp_value_kind {
     ESP_KIND_real,
-    ESP_KIND_share,  /* a real number above the minimum */
+    ESP_KIND_share,  /* a real number that must exceed the minimum */
     ESP_KIND_whole,  /* up to 2^31 - 1 */
     ESP_KIND_seed,   /* up to 2^64 - 1 */
     ESP_KIND_choice, /* index of one of the words in `values`, from 0 */

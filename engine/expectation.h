@@ -1,5 +1,5 @@
-/* expectation.h - the file that the answer is expected to resemble (setting `expect`), such as
- * a text that is to be changed, or an earlier answer.
+/* expectation.h - reads the file that the answer is expected to resemble (setting `expect`),
+ * such as a text that is to be changed, or an earlier answer.
  *
  * Drafters get the file's tokens (struct esp_expected, follow.h). The answer follows the
  * prompt, so the file is tokenized together with the text of the prompt's last token. The

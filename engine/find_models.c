@@ -249,8 +249,8 @@ void esp_found_model_look(struct esp_found_model *model)
 
 static void look_into(struct search *s, const char *folder, const char *name, int depth);
 
-/* Returns the depth of a path below the search's starting folder: 1 for each folder in its
- * name. */
+/* Returns how many folders a path goes down from the search's starting folder. `name` is the
+ * part of the path below that folder. */
 static int depth_of(const char *name)
 {
     int depth = *name != '\0';

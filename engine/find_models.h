@@ -2,9 +2,9 @@
  *
  * It searches the models that come with the program, the folders of ESPALIER_MODELS (separated
  * by colons), and the stores of Hugging Face, LM Studio and ollama. A model is a folder with
- * config.json and weights, or a GGUF file. Nothing in these places is trusted: the depth of
- * folders is limited, each folder is visited only once, even if links form cycles, only regular
- * files are opened, and unreadable files are skipped.
+ * config.json and weights, or a GGUF file. Nothing in these places is trusted. The depth of
+ * folders is limited, and each folder is visited only once, even if links form cycles. Only
+ * regular files are opened, and unreadable files are skipped.
  */
 #ifndef ESP_FIND_MODELS_H
 #define ESP_FIND_MODELS_H
@@ -69,10 +69,10 @@ bool esp_is_mtp(const char *draft);
  * means the MTP layer if there is one, and otherwise a quantised copy of the target if that is
  * expected to save time. */
 int esp_draft_path(char *path, size_t size, const char *name, char *err, size_t errlen);
-/* Describes a quantised copy of the target as a draft model. */
+/* Describes a quantised copy of the target as a draft model for lists. */
 void esp_found_copy(struct esp_found_model *copy, const struct esp_found_model *target);
-/* Describes the target's MTP layer in the same way. Returns false if the target has no such
- * layer. */
+/* Describes the target's MTP layer as a draft model for lists. Returns false if the target has
+ * no such layer. */
 bool esp_found_mtp(struct esp_found_model *head, const struct esp_found_model *target);
 /* Returns whether the target's MTP layer can draft; if not, writes the reason to `why`. */
 bool esp_mtp_fits(const struct esp_found_model *target, char *why, size_t size);
@@ -80,16 +80,16 @@ bool esp_mtp_fits(const struct esp_found_model *target, char *why, size_t size);
  * cannot draft, or if it can but is not expected to save time; otherwise writes "". */
 bool esp_copy_fits(const struct esp_found_model *target, char *why, size_t size);
 
-/* Reads what is only in the header of a GGUF file: family, dtype, and the size of all parts of
- * a split file. Reports a family that is not supported in `problem`. Does nothing to a
- * folder. */
+/* Reads the members that only the header of a GGUF file gives: family, dtype, and the size of
+ * all parts of a split file. Reports a family that is not supported in `problem`. Does nothing
+ * if the model is a folder. */
 void esp_found_model_look(struct esp_found_model *model);
 
 /* Returns whether `draft` can be the draft model of `target`: it must be smaller. If it cannot,
  * writes the reason to `why`. If it can, but has another vocabulary (model/translation.h),
- * writes how well it is expected to draft. A draft head must be one for a target of these
- * sizes; its kind is written to `why`. Reads each tokenizer once, and the target's once more
- * for each draft with another vocabulary. */
+ * writes how well it is expected to draft. If it is a draft head, it must have been made for a
+ * target of the same sizes, and its kind is written to `why`. Reads each tokenizer once, and
+ * the target's once more for each draft with another vocabulary. */
 bool esp_draft_fits(struct esp_found_model *target, struct esp_found_model *draft, char *why,
                     size_t size);
 

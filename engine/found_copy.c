@@ -51,7 +51,8 @@ bool esp_copy_fits(const struct esp_found_model *target, char *why, size_t size)
         !model->head && esp_own_copy_open(&made, model, "self", why, size) == ESP_OK;
     if (fits && !esp_own_copy_pays(model))
         snprintf(why, size,
-                 "it works, but gains little for a small model, a quantised one or a mixture");
+                 "it works, but gains little for a small or quantised model or a mixture of "
+                 "experts");
     esp_model_close(made);
     esp_model_close(model);
     return fits;

@@ -181,8 +181,8 @@ static int save_often(struct esp_kv_cache *c)
     return since >= CHECKPOINT_EVERY ? esp_kv_cache_checkpoint(c) : (int)ESP_OK;
 }
 
-/* If the states are ahead of the text, loads the last checkpoint that is not after its end,
- * and shortens the text in the cache to that checkpoint. */
+/* If the states include tokens after the end of the text, loads the last checkpoint that is not
+ * after that end. The text in the cache is then shortened to the checkpoint. */
 static void restore(struct esp_kv_cache *c)
 {
     for (int i = 0; i < c->slots; i++)
@@ -398,8 +398,8 @@ static int32_t row_of(const int32_t *rows, int i)
     return rows ? rows[i] : i;
 }
 
-/* Writes the rows of `count` tokens, the first of which is number `done` of the batch. Outputs
- * go to the last row of each token. Returns whether any of the tokens has logits. */
+/* Writes the rows of `count` tokens. The first of these tokens is number `done` of the batch.
+ * Outputs go to the last row of each token. Returns whether any of the tokens has logits. */
 static bool write_rows(struct esp_kv_cache *c, const int32_t *tokens, int count,
                        const struct esp_batch *batch, int done)
 {

@@ -1,21 +1,21 @@
-/* kv_cache.h - the KV cache of one model, as a session uses it.
+/* kv_cache.h - manages the KV cache of one model for a session.
  *
  * Rows 0..length-1 belong to the first `length` tokens of the text. In a draft head's cache,
  * they belong to the `length` tokens after the first token, because no hidden state precedes
- * the first token. The rows after the text belong to the tree of the current
- * iteration, in the order of its passes. esp_kv_cache_keep() makes the rows of accepted tokens
- * part of the text. The next iteration overwrites the other rows.
+ * the first token. The rows after the text belong to the tree of the current iteration, in the
+ * order of its passes. esp_kv_cache_keep() makes the rows of accepted tokens part of the text.
+ * The next iteration overwrites the other rows.
  *
  * A draft model with another vocabulary (engine/model/translation.h) may have several rows for
  * a token of the text. `length` still counts tokens of the text, but rows and positions count
  * the model's tokens.
  *
  * With a window (struct esp_window) the cache may be smaller than the text. When there is no
- * room, it drops the oldest rows that no later row sees. Remaining rows move in steps of
- * ESP_WINDOW_STEP; results do not depend on when they move. Keys keep the rotation of their
- * position in the whole text: only distances between positions matter, and the distance to the
- * sinks is corrected in the query. (StreamingLLM instead rotates all keys again at every
- * token.)
+ * room, the cache drops the oldest rows that no later row sees. The remaining rows move in
+ * steps of ESP_WINDOW_STEP; results do not depend on when they move. Keys keep the rotation of
+ * their position in the whole text. This is correct because only distances between positions
+ * matter; for the sinks, the distance is corrected in the query. StreamingLLM instead rotates
+ * all keys again at every token.
  *
  * A model with recurrent layers also has states (struct esp_cache), from which no token can be
  * removed again. So that a text can be shortened without computing all of it again, the cache
@@ -51,7 +51,8 @@ struct esp_kv_cache {
     bool joined; /* the rows and states belong to another cache, see esp_kv_cache_join() */
     /* NULL if the model has the same vocabulary as the text. */
     const struct esp_translation *translation;
-    int32_t *before; /* (length + 1 of before_room) number of rows before each token */
+    int32_t *before; /* number of rows before each token; before_room entries, length + 1 of
+                        them used */
     int before_room;
     int32_t *part_row[2]; /* (max_batch) logits_row and states_row of a pass */
     struct esp_arrays arrays;
@@ -73,8 +74,8 @@ int esp_kv_cache_open(struct esp_kv_cache *cache, const struct esp_backend_ops *
  * The view shares the owner's rows and has no text. Close the view before its owner. */
 int esp_kv_cache_join(struct esp_kv_cache *cache, const struct esp_kv_cache *owner,
                       struct esp_weights *weights, int vocabulary, char *err, size_t errlen);
-/* Makes room for `rows` rows after the owner's text, adds the text's complete chunks to the
- * states of recurrent layers, and lets the view begin at the first of these rows. Rows that
+/* Makes room for `rows` rows after the owner's text; the view begins at the first of these
+ * rows. Also adds the text's complete chunks to the states of recurrent layers. Rows that
  * passes over the view write are temporary: the owner's next passes overwrite them, and the
  * owner's `length` never counts them. */
 int esp_kv_cache_follow(struct esp_kv_cache *view, struct esp_kv_cache *owner, int rows);
@@ -104,9 +105,8 @@ bool esp_kv_cache_keeps(const struct esp_kv_cache *cache, int32_t token);
 
 /* Makes room for `rows` rows after the text. */
 int esp_kv_cache_make_room(struct esp_kv_cache *cache, int rows);
-/* Places a batch after the text and `ahead` further rows: fills in `first`, `prefix` and
- * `window`.
- */
+/* Prepares a batch of rows that come `ahead` rows after the text: fills in `first`, `prefix`
+ * and `window`. */
 void esp_kv_cache_place(const struct esp_kv_cache *cache, int ahead, struct esp_batch *batch);
 /* Shortens the text in the cache to its first `length` tokens. Empties the cache if the next
  * token sees rows that have been dropped. If the states of recurrent layers include later
@@ -127,8 +127,8 @@ int esp_kv_cache_forward(struct esp_kv_cache *cache, const struct esp_batch *bat
  * only makes drafts worse. */
 const int32_t *esp_kv_cache_known(struct esp_kv_cache *cache, const int32_t *tokens, int count);
 
-/* Returns a list for logits_row of a batch: the logits of the last of `rows` rows go to row 0,
- * and those of the other rows are not written. Valid until the next call. */
+/* Returns an array for logits_row of a batch of `rows` rows: the logits of the last row go to
+ * row 0, and those of the other rows are not written. Valid until the next call. */
 const int32_t *esp_kv_cache_last(struct esp_kv_cache *cache, int rows);
 
 /* Runs batch->rows tokens of the text (at most max_batch) and appends them. The caller sets the
@@ -145,8 +145,8 @@ int esp_kv_cache_run(struct esp_kv_cache *cache, const int32_t *tokens,
 int esp_kv_cache_append(struct esp_kv_cache *cache, const int32_t *tokens, int count,
                         struct esp_rows *logits, const struct esp_step *step);
 
-/* Makes rows `which` (ascending; row 0 is the first one after the text) the next tokens of the
- * text. */
+/* Makes the rows with the numbers in `which` the next tokens of the text. The numbers are
+ * ascending; row 0 is the first row after the text. */
 int esp_kv_cache_keep(struct esp_kv_cache *cache, const int32_t *which, int count);
 
 #endif

@@ -1,4 +1,4 @@
-/* loop.c - one iteration of tree speculation, and the order of its six stages.
+/* loop.c - runs one iteration of tree speculation, which has six stages.
  *
  *   1 draft    the drafter grows a tree below the root, layer by layer
  *   2 flatten  the nodes get rows, parents before children, and ancestor bitmasks
@@ -7,18 +7,18 @@
  *   5 commit   accepted key/value rows are moved into place, other rows are dropped
  *   6 adapt    the controller learns from the outcome
  *
- * The root is the last committed token. It has no row in the target cache yet, so its row is
- * computed together with the tree's, and one target pass per iteration is enough. With
- * cache=rebuild, all rows of the tree are dropped and the rows of the committed tokens are
- * computed again, as the papers literally say (dynatree, app. D, line 6).
+ * The root is the last committed token. It has no row in the target's cache yet. Its row is
+ * computed together with the tree's rows, so one target pass per iteration is enough. With
+ * cache=rebuild, all rows of the tree are dropped, and the rows of the committed tokens are
+ * computed again. This is what the papers literally say (dynatree, app. D, line 6).
  *
  * Invariant between iterations: the target's cache holds the text without its last token; the
  * draft model's cache holds a prefix of the text.
  *
- * If the draft model is the target's own copy, stage 1 writes the copy's keys and values to
- * the rows after the text in the target's cache, the root first. These rows are temporary:
- * stage 3 runs root and nodes in the same rows, and in each layer it overwrites every row
- * before reading it.
+ * If the draft model is the target's own copy, stage 1 writes the copy's keys and values to the
+ * rows after the text in the target's cache. The first of them is the root's row. These rows
+ * are temporary: stage 3 runs root and nodes in the same rows, and in each layer it overwrites
+ * every row before reading it.
  */
 #include <math.h>
 #include <string.h>
@@ -26,11 +26,11 @@
 #include "engine/compatible.h"
 #include "kernels/status.h"
 
-/* On an asynchronous device, submitting a stage returns before it has run. When the accepted
- * path is back on the host, all earlier work is done, and the device's own time stamps give the
- * times of the first stages. The stamps also give the time at which stage `select` started, and
- * *start is set to it. *start and `begun`, the start of the iteration, are times of the host's
- * clock. Time spent in the observer is not counted for any stage. */
+/* On an asynchronous device, a call that submits a stage returns before the stage has run. When
+ * the accepted path is back on the host, all earlier work is done, and the device's own time
+ * stamps give the times of the first stages. They also give the time at which stage `select`
+ * started, and this function sets *start to it. *start and `begun`, the start of the iteration,
+ * are times of the host's clock. Time spent in the observer is not counted for any stage. */
 static void read_marks(struct esp_session *s, double begun, double *start)
 {
     struct esp_backend *backend = s->engine->backend;
@@ -54,8 +54,8 @@ static void stage_done(struct esp_session *s, enum esp_stage stage, double *star
                             .stage = stage,
                             .iteration = &s->iteration,
                         });
-    *start = esp_clock(); /* the next stage starts now, so the observer's time is not counted
-                             (step mode) */
+    *start = esp_clock(); /* the next stage starts only now, because in step mode the observer
+                             waits for the user */
     if (stage < ESP_STAGE_VERIFY)
         esp_session_mark(s, 2 * (int)stage + 2);
 }
@@ -73,10 +73,10 @@ static int choose_plainly(struct esp_session *s)
                       : s->ops->sample(s->p, &row, &u, 1, 1, NULL, 0, &token, &value, ESP_NOW);
 }
 
-/* Runs a pass over the token at `position` and the tokens before it, last one first, each in a
- * row after the text in the cache. The next iteration overwrites these rows. The tokens differ:
- * in a mixture of experts, copies of one token would all use the same experts, and the pass
- * would be faster than a pass over a tree. */
+/* Runs a pass over the token at `position` and the tokens before it, the last one first. Their
+ * rows are the rows after the text in the cache, which the next iteration overwrites. Different
+ * tokens are used, because in a mixture of experts copies of one token would all use the same
+ * experts. The pass would then be faster than a pass over a tree. */
 static int pass_over(struct esp_session *s, struct esp_kv_cache *c, int position, int rows,
                      struct esp_rows *logits)
 {
@@ -129,10 +129,10 @@ void esp_session_warm(struct esp_session *s)
 /* Times plain decoding: a target pass over the root alone and the selection of a token. The
  * pass writes the root's row, which the verify pass will write again with the same values. It
  * runs in iterations 0 (after a warm-up pass), 1, 2, 4, 8 ..., for an early result, and then
- * once every ESP_BASELINE_EVERY iterations. The timed steps take about 3 % of the time if an
- * iteration takes as long as a plain step, and half of that if an iteration takes twice as
- * long. Passes over the start of a text are faster than average, so the samples are spread over
- * the text like the iterations that they are compared with. */
+ * once every ESP_BASELINE_EVERY iterations. If an iteration takes as long as a plain step, the
+ * timed steps take about 3 % of the time; if an iteration takes twice as long, half of that.
+ * Passes over the start of a text are faster than average. The samples are therefore spread
+ * over the whole text, as the iterations are. */
 static int measure_baseline(struct esp_session *s)
 {
     int index = s->stats.iterations, runs = index == 0 ? 2 : 1;
@@ -174,7 +174,7 @@ static int draft(struct esp_session *s, int remaining)
     esp_costs_at(&s->costs, d->seen);
     d->text = s->text;
     d->text_length = s->length;
-    d->max_depth = remaining - 1; /* the bonus token is the last one that may be committed */
+    d->max_depth = remaining - 1; /* one of the remaining tokens is the bonus token */
     const int left = drafter->without_model
                          ? d->max_depth
                          : esp_kv_cache_left(&s->draft_cache, s->text, s->length);
@@ -500,9 +500,9 @@ static int finish(struct esp_session *s, const char *why)
     return 0;
 }
 
-/* Computes the end of the text again if the cache lacks it: with a window, the cache was
- * emptied because much of the text was removed, or the states of recurrent layers went back to
- * a checkpoint. */
+/* Computes the end of the text again if the cache lacks it. With a window, this happens if the
+ * cache was emptied because much of the text was removed. With recurrent layers, it happens if
+ * their states went back to a checkpoint. */
 static int compute_again(struct esp_session *s)
 {
     const double start = esp_clock();

@@ -44,7 +44,7 @@ const char *esp_lossless_test_name(int test)
 /* ------------------------------------------------------------------ memory */
 
 /* Returns the maximum number of rows that the text and `tokens` tokens after it need in a cache
- * like `like`. */
+ * for the model of `like`. */
 static int rows_needed(const struct scorer *s, const struct esp_kv_cache *like, int tokens)
 {
     const int most = like->translation ? ESP_SPELLED_MOST : 1;
@@ -320,8 +320,8 @@ static void finish(struct scorer *s, int trials, struct esp_lossless *r)
         esp_chi_square_fit(s->serial, even, ESP_LOSSLESS_SIDE * ESP_LOSSLESS_SIDE);
     r->test[ESP_LOSSLESS_first] = test_first(s, trials);
     r->distance = esp_total_variation(r->ratio, even, ESP_LOSSLESS_BINS);
-    /* McDiarmid 1989: one token changes the distance by at most 1/n. The limit errs on the
-     * large side, because chance makes the measured distance larger on average than
+    /* McDiarmid 1989: one token changes the distance by at most 1/n. The limit is rather too
+     * large than too small, because chance makes the measured distance larger on average than
      * the true distance. */
     r->limit = r->distance + sqrt(log(1 / 0.01) / (2.0 * r->tokens));
 }

@@ -1,7 +1,8 @@
 /* memory_plan.c - adds up the memory that will be allocated; see memory_plan.h.
  *
- * The backend computes sizes from the same arguments with which engine.c and session.c open
- * weights, caches and rows. So the plan is exact, except for the memory that the driver takes.
+ * The backend computes sizes from the arguments that engine.c and session.c also use to open
+ * weights, caches and rows. The plan is therefore exact, except for the memory that the driver
+ * takes.
  */
 #include "engine/memory_plan.h"
 
@@ -17,8 +18,8 @@ static const char NO_LIMIT[] = "Try --backend cpu";
 
 /* RESERVE: device memory that is left to the driver for handles, workspaces and code. Only the
  * driver knows their size. GRAPHS: the part of this memory that the captured passes of a model
- * may use even if nothing else is free. A pass that is not captured is slower but gives the
- * same result. */
+ * (CUDA graphs) may use even if nothing else is free. A pass that is not captured is slower but
+ * gives the same result. */
 static const size_t RESERVE = (size_t)160 << 20, GRAPHS = (size_t)48 << 20;
 
 static size_t model_need(const struct esp_engine *e, const struct esp_model *model, int context,
@@ -148,8 +149,7 @@ int esp_memory_plan(struct esp_engine *e, size_t limit, char *err, size_t errlen
 
 /* ------------------------------------------------------------------ a limit */
 
-/* If the embedding is equal to the LM head but smaller than this, it is stored a second
- * time. */
+/* An embedding that is also the LM head is stored twice if it is smaller than this. */
 static const size_t SMALL_EMBEDDING = (size_t)16 << 20;
 /* Assumed size of the program itself, trees, texts, threads and the display. */
 static const size_t PROGRAM = (size_t)32 << 20;

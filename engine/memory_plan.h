@@ -7,14 +7,14 @@
 
 /* Adds up the device memory that an engine with open models and one session needs, before
  * anything is loaded. If less memory is free, or if `limit` (0 if none) is smaller, limits the
- * target's weights, so that the layers that do not fit are streamed. If even that does not fit,
+ * target's weights. The layers that do not fit are then streamed. If even that does not fit,
  * returns ESP_E_MEMORY, and err says what would fit. */
 int esp_memory_plan(struct esp_engine *engine, size_t limit, char *err, size_t errlen);
 
-/* Shortens the engine's context so that a session fits together with the whole models, if the
- * device (or `limit`, 0 if none) has no room for a session with the full context. Does nothing
- * if less than a quarter of the context would be left. Call it before esp_memory_plan(), and
- * only if the user set no context. */
+/* If the device (or `limit`, 0 if none) has no room for a session with the full context,
+ * shortens the engine's context, so that a session fits together with the whole models. Does
+ * nothing if less than a quarter of the context would be left. Call it before
+ * esp_memory_plan(), and only if the user set no context. */
 void esp_memory_fit_context(struct esp_engine *engine, size_t limit);
 
 /* Limits the process to about `bytes` (0 means no limit). The memory of the program, the

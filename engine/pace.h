@@ -1,13 +1,14 @@
 /* pace.h - measures seconds per token, in the same way for speculation and plain decoding.
  *
  * Interruptions by other programs can make a pass of 2 ms take 20 ms. They raise a sum, but not
- * an order statistic, so comparing a sum with an order statistic would measure the
- * interruptions. Speculation and plain decoding therefore use the same statistic, separately
- * for drafting, verifying and all other work. Steps are grouped by work, and the lower quartile
- * of a group is used as the time of each step in it. (Interruptions only ever make a step
- * slower, and on a busy machine more than half of the steps are interrupted.) Work is the
- * number of the target's rows plus the number of draft passes. Groups span a factor of 1.4,
- * because a large tree takes longer than a small one without any interruption.
+ * an order statistic. Comparing a sum with an order statistic would therefore measure the
+ * interruptions. Speculation and plain decoding use the same statistic, separately for
+ * drafting, verifying and all other work. Steps are grouped by work, and the lower quartile of
+ * a group is used as the time of each step in it. The quartile is low because interruptions
+ * only ever make a step slower, and on a busy machine more than half of the steps are
+ * interrupted. Work is the number of the target's rows plus the number of draft passes. Groups
+ * span a factor of 1.4, because a large tree takes longer than a small one without any
+ * interruption.
  */
 #ifndef ESP_PACE_H
 #define ESP_PACE_H

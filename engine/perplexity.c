@@ -31,9 +31,10 @@ static int open_all(struct measuring *m, const char *text, size_t length, char *
     if (m->count < 0)
         return esp_fail(err, errlen, m->count, "the text cannot be tokenized");
     if (m->count < 4)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "the text has %d tokens; it needs at least 4, better thousands",
-                        m->count);
+        return esp_fail(
+            err, errlen, ESP_E_ARGUMENT,
+            "the text has %d tokens; at least 4 are needed, and thousands are better",
+            m->count);
     m->piece = e->context < PIECE ? e->context : PIECE;
     m->piece = m->count < m->piece ? m->count : m->piece;
     m->tokens = malloc((size_t)m->count * sizeof *m->tokens);

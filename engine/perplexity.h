@@ -12,10 +12,10 @@ struct esp_perplexity {
 };
 
 /* Splits the text into independent pieces of 512 tokens (or of the context, if that is shorter)
- * and measures the second half of each. Every measured token then has at least 256 before it.
- * llama.cpp's `perplexity` tool prints the same measure. An incomplete last piece
- * is not measured; a text shorter than a piece is one piece. If the tokenizer has a
- * begin-of-text token, it replaces the first token of each piece. `progress` may be NULL. */
+ * and measures the second half of each piece. At least 256 tokens then precede every measured
+ * token. llama.cpp's `perplexity` tool prints the same measure. An incomplete last piece is not
+ * measured; a text shorter than a piece is one piece. If the tokenizer has a begin-of-text
+ * token, it replaces the first token of each piece. `progress` may be NULL. */
 int esp_perplexity_measure(struct esp_engine *engine, const char *text, size_t length,
                            struct esp_perplexity *result, esp_progress *progress, void *user,
                            char *err, size_t errlen);

@@ -173,7 +173,7 @@ static void load(struct esp_recycled *r)
     free(bytes);
 }
 
-/* ------------------------------------------------------------------ writing it */
+/* ------------------------------------------------------------------ writing the file */
 
 static void put(unsigned char *bytes, size_t index, uint32_t number)
 {

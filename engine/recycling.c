@@ -16,7 +16,7 @@ static bool is_wanted(const struct esp_session *s)
     return s->set.drafter->asks & ESP_ASK_RECYCLED && s->set.values.recycle != ESP_RECYCLE_OFF;
 }
 
-/* Writes a key for the matrix, which identifies the target and its tokenizer. */
+/* Writes the key of the matrix. The key identifies the target and its tokenizer. */
 static void make_key(const struct esp_session *s, char *key, size_t size)
 {
     const struct esp_engine *e = s->engine;

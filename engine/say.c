@@ -1,8 +1,8 @@
 /* say.c - adds turns of a conversation to the text, and drops the oldest turns to make room.
  *
  * A turn adds its tokens at the end, so no row of a conversation is computed twice. The answer
- * stays as the model wrote it, even if a chat template would write an earlier answer
- * differently (without its reasoning, or without blanks at its ends).
+ * stays as the model wrote it. A chat template might write an earlier answer differently, for
+ * example without its reasoning, or without blanks at its ends.
  *
  * When the context is full, the oldest turns are dropped: the tokens from the first user
  * message up to the message of a later turn. The remaining text is a conversation that begins
@@ -17,15 +17,15 @@
 #include "engine/session.h"
 #include "kernels/status.h"
 
-/* Turns are dropped until 1/ROOM of the context is free for an answer. If that would drop the
- * whole conversation, 1/LEAST is enough. */
+/* The oldest turns are dropped until 1/ROOM of the context is free for an answer. If that would
+ * drop the whole conversation, it is enough that 1/LEAST of the context is free. */
 enum { ROOM = 4, LEAST = 16, MARKUP = 32 /* tokens; more than the markup of a turn */ };
 
 /* ------------------------------------------------------------------ room */
 
-/* Returns how many of the `most` oldest turns to drop, so that `tokens` more fit and, if
- * possible, half of the context stays free. 0 means they do not fit even if all these turns are
- * dropped. */
+/* Returns how many of the oldest turns to drop, at most `most`. Then `tokens` more tokens fit
+ * and, if possible, half of the context stays free. 0 means that they do not fit even if all
+ * these turns are dropped. */
 static int turns_to_drop(const struct esp_session *s, int most, int tokens)
 {
     const struct esp_conversation *c = &s->conversation;
@@ -96,7 +96,7 @@ int esp_session_make_room(struct esp_session *s, int tokens, char *err, size_t e
     return status < 0 ? status : count;
 }
 
-/* ------------------------------------------------------------------ saying something */
+/* ------------------------------------------------------------------ adding a turn */
 
 /* Tokenizes the first `length` bytes of a text in the chat format. Returns the number of
  * tokens, or a negative status. The caller frees *tokens; if `tokens` is NULL, they are only

@@ -3,8 +3,8 @@
  *
  * No extra pass is needed: the pass that verifies a tree computes the target's distribution
  * after every node. For nodes on the accepted path, the likeliest tokens and the entropy are
- * read before a verifier changes their rows. Only these few numbers leave the backend. Their
- * time is charged to no stage.
+ * read before a verifier changes their rows. Only these few numbers leave the backend. The time
+ * for this is not included in any stage.
  */
 #ifndef ESP_SCORES_H
 #define ESP_SCORES_H
@@ -18,7 +18,7 @@ struct esp_scores {
     struct esp_rows *end; /* (1) the distribution at the end of an accepted path */
     int record, k;  /* record: maximum nodes of a tree, cut nodes and root included; k: tokens
                        stored for each node */
-    bool *known;    /* (record) whether the three arrays below are filled for a node */
+    bool *known;    /* (record) true if ids, values and mean_log are filled for a node */
     bool *changed;  /* (record) a verifier has changed the row after the node */
     bool end_exact; /* the row at the end of the path was read before the verifier changed it */
     int32_t *ids;   /* (record, k) the likeliest tokens after the node */
@@ -26,7 +26,7 @@ struct esp_scores {
     double *mean_log;           /* (record) sum of p log p */
     double *power;              /* (record) scratch */
     struct esp_token_score *of; /* (record) scores of the committed tokens */
-    double seconds;             /* time of the last iteration */
+    double seconds;             /* seconds that scores took in the last iteration */
     struct esp_arrays arrays;
 };
 

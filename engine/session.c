@@ -14,8 +14,8 @@
 
 enum { FAR_TOO_LONG = 4 /* times the context */ };
 
-/* Called when the tree has grown by a layer. The observer's time is not
- * included in any stage. */
+/* Called when the tree has grown by a layer. The observer's time is not included in any
+ * stage. */
 static void layer_done(void *user)
 {
     struct esp_session *s = user;
@@ -258,8 +258,9 @@ int esp_session_prompt(struct esp_session *s, const int32_t *tokens, int count, 
     return esp_session_append(s, tokens, count, true, 0, count, err, errlen);
 }
 
-/* Tokenizes only parts of the text, so it is quick even for megabytes. The text after a part
- * can change the part's last tokens, but cannot reduce their number by that much. */
+/* Tokenizes only the beginning of the text, so it is quick even for megabytes. The rest of the
+ * text can change the last tokens of this part. But it cannot change so many that a text of
+ * this length fits in the context. */
 bool esp_session_is_far_too_long(const struct esp_session *s, const char *text, size_t length)
 {
     const int64_t far = FAR_TOO_LONG * (int64_t)s->context;

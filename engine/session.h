@@ -1,5 +1,5 @@
-/* session.h - the fields of esp_session, shared by session.c (settings, text) and loop.c
- * (iterations). */
+/* session.h - declares the fields of esp_session, which session.c (settings, text) and loop.c
+ * (iterations) share. */
 #ifndef ESP_SESSION_H
 #define ESP_SESSION_H
 
@@ -17,7 +17,7 @@
 #include "engine/recycling.h"
 #include "engine/verifiers/verifier.h"
 
-/* After the first iterations, one plain decoding step is timed in every 32. */
+/* After the first iterations, one plain decoding step is timed every 32 iterations. */
 enum { ESP_BASELINE_EVERY = 32 };
 
 /* The user's settings. Changes are made in a copy, and the whole copy is checked before it
@@ -40,7 +40,7 @@ struct esp_session {
     struct esp_engine *engine;
     const struct esp_backend_ops *ops;
     struct esp_settings set;
-    char drafter_spec[ESP_SPEC_TEXT], verifier_spec[ESP_SPEC_TEXT]; /* spec as text */
+    char drafter_spec[ESP_SPEC_TEXT], verifier_spec[ESP_SPEC_TEXT]; /* as text */
     esp_observer *observer;
     void *user;
     double opened;
@@ -55,7 +55,7 @@ struct esp_session {
     const char *end; /* why the generation ended, or "" */
     struct esp_conversation conversation;
 
-    int rank_starts; /* esp_rank_times.starts when the caches were opened */
+    int rank_starts; /* value of esp_rank_times.starts when the caches were opened */
     struct esp_kv_cache target;
     struct esp_kv_cache draft_cache; /* for a quantised copy of the target, a view of its
                                         cache */
@@ -68,7 +68,7 @@ struct esp_session {
     bool rebuild;                           /* accepted rows are computed again */
     struct esp_verify verify;
     struct esp_rng draft_rng, verify_rng;
-    struct esp_arrays arrays; /* owns the next three, each of tree.capacity + 1 entries */
+    struct esp_arrays arrays; /* owns the next three arrays of tree.capacity + 1 entries */
     int32_t *positions;       /* scratch: positions of the rows of a pass */
     int32_t *tokens;          /* scratch: tokens of the rows of a pass, or row indices */
     int32_t *committed;       /* tokens that the iteration commits */

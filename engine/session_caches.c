@@ -1,5 +1,5 @@
-/* session_caches.c - the KV caches of a session, which hold the whole text or a window of it,
- * and its matrices of rows.
+/* session_caches.c - manages a session's matrices of rows and its KV caches, which have the
+ * whole text or a window of it.
  *
  * With a window ("StreamingLLM", Xiao et al. 2024) a text may be endless: each token sees only
  * the first few tokens of the text (the sinks) and the most recent ones. This changes the
@@ -9,9 +9,9 @@
  * that fits in their own context. A quantised copy of the target has no cache: it reads the
  * rows of the target's cache, and writes scratch rows after them.
  *
- * Differences from the paper: the window includes the token itself, so that a model must have
- * learned only `sinks` + `window` positions; tokens of a prompt have windows, too; keys are not
- * rotated again with every token, see kv_cache.h.
+ * Differences from the paper: The window includes the token itself, so that a model must have
+ * learned only `sinks` + `window` positions. Tokens of a prompt have windows, too. Keys are not
+ * rotated again with every token; see kv_cache.h.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@
 
 enum { SINKS = 4, RECENT = 1020 /* as in the released StreamingLLM: a cache of 1024 */ };
 
-/* A number of tokens that no text reaches. */
+/* A limit that no text reaches, in tokens. */
 enum { ENDLESS = 1 << 30 };
 
 bool esp_session_has_head(const struct esp_session *s)
@@ -59,8 +59,8 @@ static int prefill(struct esp_session *s)
                                      s->length);
     int status = esp_kv_cache_append(&s->target, text + s->target.length,
                                      s->length - 1 - s->target.length, NULL, NULL);
-    const int draft_length = /* texts longer than the draft model's context are not drafted
-                                for */
+    const int draft_length = /* limited by the draft model's context: longer texts get
+                                no drafts */
         esp_kv_cache_most(&s->draft_cache, text, s->length - 1);
     if (status == ESP_OK && !s->set.drafter->without_model && !esp_session_has_copy(s) &&
         s->draft_cache.length < draft_length)
@@ -89,7 +89,7 @@ int esp_session_prefill(struct esp_session *s)
     return status < 0 ? esp_session_recover(s, status) : status;
 }
 
-/* The row of the last remaining token is removed, too, because that token is the next root. A
+/* The row of the last remaining token is removed, too, because that token becomes the root. A
  * draft head has no row for the first token. */
 void esp_session_shorten(struct esp_session *s, int count)
 {
@@ -104,7 +104,8 @@ void esp_session_keep_rows(struct esp_session *s, int count, int computed)
         esp_kv_cache_cut(&s->draft_cache, computed > 0 ? computed - 1 : 0);
     }
     if (count < s->length)
-        s->draft_context.back.length = 0; /* it does not fit the text that follows */
+        s->draft_context.back.length = 0; /* the data from the last iteration belong to the
+                                             removed tokens */
     s->length = count;
     esp_kv_cache_cut(&s->target, computed);
     esp_kv_cache_cut(&s->draft_cache, computed);

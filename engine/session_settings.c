@@ -1,8 +1,7 @@
-/* session_settings.c - the settings of a session: reading, checking, changing and printing
- * them.
+/* session_settings.c - reads, checks, changes and prints the settings of a session.
  *
- * Settings are checked as a whole before any of them takes effect: a drafter, its parameters,
- * the verifier and the temperature must fit together, or the old ones stay.
+ * Settings are checked together before any of them takes effect. If a drafter, its parameters,
+ * the verifier and the temperature do not fit together, the old settings stay.
  */
 #include <math.h>
 #include <stdio.h>
@@ -82,7 +81,7 @@ static int read_spec(enum esp_list list, const char *spec, struct esp_params *pa
     char name[64], meant[96];
     if (n == 0 || n >= sizeof name)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "'%.64s' names no %s; see espalier list %ss", spec, kind, kind);
+                        "'%.64s' does not name a %s; see espalier list %ss", spec, kind, kind);
     snprintf(name, sizeof name, "%.*s", (int)n, spec);
     esp_suggestion_begin(&guess, name, n);
     for (int i = 0; esp_item(list, i, &item); i++) {
@@ -166,10 +165,10 @@ static const char *usual_drafter(const struct esp_session *s, const struct esp_s
     return s->engine->draft ? "dynatree" : "ar";
 }
 
-/* Applies the pair's preset for this temperature; or the preset for greedy decoding if the user
- * chose a verifier that does not fit the first one. *changed is set to -1 if the drafter stays
- * the same but gets other parameters. If nothing changes, the drafter keeps its learned
- * state. */
+/* Applies the pair's preset for this temperature. If the user chose a verifier that does not
+ * fit this preset's drafter, applies the preset for greedy decoding instead. *changed is set to
+ * -1 if the drafter stays the same but gets other parameters. If nothing changes, the drafter
+ * keeps its learned state. */
 static int choose_default(const struct esp_session *s, struct esp_settings *set, int *changed,
                           char *err, size_t errlen)
 {

@@ -115,7 +115,8 @@ int esp_features_catch_up(struct esp_features *f, struct esp_kv_cache *target,
     int status = ESP_OK;
     if (last < 1)
         return ESP_OK;
-    esp_kv_cache_cut(head, last - 1); /* a failed iteration has already computed the root */
+    esp_kv_cache_cut(head, last - 1); /* a failed iteration may have computed the root's row
+                                         already */
     forget(f, head->length);
     if (head->length < target->length && !esp_features_find(f, head->length, target->length))
         esp_kv_cache_cut(target, head->length);

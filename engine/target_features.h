@@ -11,9 +11,8 @@
 #include "engine/model/model.h"
 
 struct esp_features {
-    int fed_back; /* index of the head's own state that replaces the target's for drafted tokens
-                   */
-    struct esp_states states; /* request for a pass of the target */
+    int fed_back; /* index of the head's state that replaces the target's for drafted tokens */
+    struct esp_states states; /* the request that esp_features_ask() returns */
     int first, count;         /* stored positions: first..first+count-1 */
     int room;                 /* maximum of `count` */
     int32_t *row;             /* (room) row in states.to of each stored position */
@@ -28,8 +27,8 @@ int esp_features_open(struct esp_features *features, struct esp_backend *backend
                       char *err, size_t errlen);
 void esp_features_close(struct esp_features *features, const struct esp_backend_ops *ops);
 
-/* Returns the request that a target pass of `rows` rows carries to get its hidden states.
- * Stored states stay. Valid until the next call. */
+/* Returns the request that makes a target pass over `rows` rows store its hidden states. States
+ * that are already stored stay. The request is valid until the next call. */
 const struct esp_states *esp_features_ask(struct esp_features *features, int rows);
 
 /* Stores `count` states of the last requested pass. Row which[i] of the pass (row i if `which`

@@ -1,4 +1,4 @@
-/* text_token.h - a token of a text, and where it came from.
+/* text_token.h - describes a token of a text and where it came from.
  *
  * The index of a recording and the snapshots for the interface store the text in this form.
  */

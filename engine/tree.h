@@ -37,12 +37,12 @@ struct esp_tree_builder {
     int32_t *first_child, *last_child, *next_sibling; /* (record) node or -1 */
     int32_t *row;                                     /* (record) flattened row or -1 */
     int32_t *first_draw, *last_draw;                  /* (record) draw or -1 */
-    int32_t *next_draw, *draw_node;                   /* (draw_capacity) draw or -1; node */
+    int32_t *next_draw, *draw_node;                   /* (draw_capacity) draw or -1; its node */
     int draws, draw_capacity;                         /* number of draws, and their maximum
                                                          number */
     int32_t *size;                                    /* (record) nodes in the subtree */
     int32_t *stack;                                   /* (record) scratch */
-    int mask_words;                                   /* per row: ceil((capacity + 1) / 64) */
+    int mask_words;                                   /* words per row of `mask` */
     uint64_t *mask;  /* (capacity + 1, mask_words) bit j of row i: row j is i or its ancestor */
     int mask_blocks; /* non-empty 32 x 32 blocks of the mask (dyspec, app. C, table 5) */
     struct esp_arrays arrays; /* owns all arrays of this struct and of `tree` */

@@ -1,4 +1,4 @@
-/* value.c - reads, writes and checks single values by the kind that a table gives them.
+/* value.c - reads, writes and checks one value at a time. A table gives the kind of each value.
  *
  * Nothing here depends on a particular setting, so a new line of a table needs no change here.
  */
@@ -74,8 +74,8 @@ static void print_bytes(size_t bytes, char *text, size_t size)
 
 /* ------------------------------------------------------------------ a number of any kind */
 
-/* Returns the value as a double. Not for kinds that a double cannot store:
- * seed, size and text. */
+/* Returns the value as a double. Do not call this for kinds that a double cannot store: seed,
+ * size and text. */
 static double number_of(const struct esp_value_info *line, const void *in)
 {
     const void *at = field(line, in);

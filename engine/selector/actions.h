@@ -1,4 +1,4 @@
-/* actions.h - the selector's actions: the tree shapes from which it chooses. A shape is
+/* actions.h - defines the selector's actions: the tree shapes from which it chooses. A shape is
  * (K, L1, L2), the parameters of drafter delayed (delayed-tree-expansion, app. E, eq. 8).
  *
  * There are 324 actions. Some actions give the same tree: with K = 1 or L2 = 0, the tree is a

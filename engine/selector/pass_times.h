@@ -2,8 +2,8 @@
  * text.
  *
  * The times are measured once, when a selector is trained (engine/train/measure_times.c), and
- * stored with the selector. The selector's choices therefore depend only on the text, and a
- * seed gives the same choices again.
+ * stored with the selector. The selector's choices therefore depend only on the text, and the
+ * same seed gives the same choices again.
  */
 #ifndef ESP_PASS_TIMES_H
 #define ESP_PASS_TIMES_H
@@ -28,7 +28,7 @@ struct esp_pass_times {
  * additional row 3 % of it, and a pass of the draft 5 %; the length does not matter. */
 void esp_nominal_times(struct esp_pass_times *times);
 
-/* Returns whether all times are finite and positive, and the lengths ascending. */
+/* Returns whether all times are finite and positive, and the lengths are ascending. */
 bool esp_pass_times_sound(const struct esp_pass_times *times);
 
 /* These functions return the seconds of one pass over `rows` rows after `length` tokens: t_q
@@ -37,10 +37,10 @@ double esp_time_draft(const struct esp_pass_times *times, int rows, double lengt
 double esp_time_target(const struct esp_pass_times *times, int rows, double length);
 
 /* Returns the seconds, without `choice`, that all passes of an iteration with this action take
- * after `length` tokens (delayed-tree-expansion, eq. 11). Differences from the paper: the time
- * of a pass also depends on its rows, which matters on a processor; the pass over the
- * branching node has one row; and the pass over the root is always made, because the selector
- * reads its result. */
+ * after `length` tokens (delayed-tree-expansion, eq. 11). There are three differences from the
+ * paper. The time of a pass also depends on its rows, which matters on a processor. The pass
+ * over the branching node has one row. The pass over the root is always made, because the
+ * selector reads its result. */
 double esp_time_of_action(const struct esp_pass_times *times, struct esp_action action,
                           int length);
 

@@ -1,5 +1,5 @@
-/* selector.h - a trained selector of (K, L1, L2), and its file (delayed-tree-expansion, sec.
- * 6).
+/* selector.h - runs a trained selector, which chooses (K, L1, L2), and reads and writes its
+ * file (delayed-tree-expansion, sec. 6).
  *
  * A selector is for one pair of models, one verifier and one goal. Its file is in the
  * safetensors format, in the folder of the target's weights; its name is
@@ -33,11 +33,13 @@ enum {
     ESP_SELECTOR_NARROW_WIDTH = 32,
 };
 
-/* h_prev of the target and of the draft, h_cur of the draft. */
+/* The hidden states that the network reads: h_prev of the target and of the draft, and h_cur of
+ * the draft. */
 enum esp_selector_state { ESP_SELECTOR_H_TARGET, ESP_SELECTOR_H_DRAFT, ESP_SELECTOR_H_ROOT };
 
-/* The tensors in memory order: identifier, name in the file, and the names of their numbers of
- * inputs and outputs (enum size in selector.c). A matrix has a row for each input. */
+/* The tensors in memory order: X(identifier, name in the file, inputs, outputs). The numbers of
+ * inputs and outputs are named in enum size of selector.c. A matrix has a row for each
+ * input. */
 #define ESP_SELECTOR_TENSORS(X)                                                                \
     X(TARGET, "target.weight", TARGET_HIDDEN, WIDTH)                                           \
     X(TARGET_BIAS, "target.bias", ONE, WIDTH)                                                  \
@@ -104,7 +106,7 @@ struct esp_selector {
     uint64_t sources; /* esp_engine.sources of the models that it was trained with */
     uint64_t costs;   /* esp_engine.pair of the models whose passes were timed; 0: not timed */
     struct esp_selector_shape shape;
-    float mean[ESP_SCALARS], deviation[ESP_SCALARS]; /* for the scalars, in training */
+    float mean[ESP_SCALARS], deviation[ESP_SCALARS]; /* of the scalars, in training */
     struct esp_pass_times times;
     int first;      /* the action right after a prompt, when the models have computed nothing
                        yet */

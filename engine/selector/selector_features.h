@@ -1,5 +1,5 @@
-/* selector_features.h - the scalar inputs of the selector, in addition to the hidden states
- * (delayed-tree-expansion, app. E).
+/* selector_features.h - computes the scalar inputs of the selector, which it reads in addition
+ * to the hidden states (delayed-tree-expansion, app. E).
  *
  * p and q are the distributions of target and draft after the token before the root, and
  * q_root is the draft's distribution after the root. All of them are tempered, as for sampling

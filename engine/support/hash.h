@@ -1,9 +1,9 @@
-/* hash.h - the hash function for all hash tables with untrusted keys.
+/* hash.h - computes hashes for all hash tables with untrusted keys.
  *
- * SipHash-1-3 (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012), with a random
- * key per process. Nobody who lacks the random key can choose table keys that collide, so no
- * file can make a table slow. A hash differs from run to run. Do not store it, and do not let
- * any output depend on the order of a table.
+ * The function is SipHash-1-3 (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012)
+ * with a random key per process. Nobody who lacks the random key can choose table keys that
+ * collide, so no file can make a table slow. A hash differs from run to run. Do not store it,
+ * and do not let any output depend on the order of a table.
  */
 #ifndef ESP_HASH_H
 #define ESP_HASH_H
@@ -78,8 +78,8 @@ static inline uint64_t esp_hash_number(struct esp_hash_key key, uint64_t number)
 
 /* ------------------------------------------------------------------ trusted data */
 
-/* FNV-1a, 64 bit; gives the same hash in every run. Continues `hash` over `length` bytes; begin
- * with ESP_FNV_START. */
+/* Computes the FNV-1a hash (64 bits), which is the same in every run. Continues `hash` over
+ * `length` bytes; begin with ESP_FNV_START. */
 #define ESP_FNV_START 0xcbf29ce484222325ull
 uint64_t esp_fnv(uint64_t hash, const void *bytes, size_t length);
 

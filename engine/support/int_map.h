@@ -1,7 +1,8 @@
-/* int_map.h - a hash table from 64-bit keys to 64-bit values.
+/* int_map.h - implements a hash table from 64-bit keys to 64-bit values.
  *
- * Open addressing with linear probing, at most half full; it grows by doubling. Keys are
- * untrusted; hash.h says why nobody can make them collide. Reading is thread-safe.
+ * The table uses open addressing with linear probing. It is at most half full and grows by
+ * doubling. Keys are untrusted; hash.h says why nobody can make them collide. Reading is
+ * thread-safe.
  */
 #ifndef ESP_INT_MAP_H
 #define ESP_INT_MAP_H
@@ -12,7 +13,7 @@
 
 #include "engine/support/hash.h"
 
-#define ESP_INT_MAP_NONE UINT64_MAX /* neither a key nor a value */
+#define ESP_INT_MAP_NONE UINT64_MAX /* means no value; cannot be a key or a value */
 
 /* A zero-initialised map is valid and empty. */
 struct esp_int_map {

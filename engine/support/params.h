@@ -1,7 +1,9 @@
-/* params.h - parameters of drafters and verifiers, declared in one table for each.
+/* params.h - reads and checks the parameters of drafters and verifiers. Each drafter and
+ * verifier declares its parameters in one table.
  *
- * The table feeds parsing ("name:k=v,k=v"), range errors, `espalier list`, help, completion,
- * the man page and run-time changes. A drafter reads its values by the index of the table row:
+ * Parsing ("name:k=v,k=v"), range errors, `espalier list`, help, completion, the man page and
+ * run-time changes all use this table. A drafter reads its values by the index of the table
+ * row:
  *
  *     enum { K };
  *     static const struct esp_param params[] = {
@@ -28,7 +30,8 @@ struct esp_param {
     const char *help;               /* one line */
 };
 
-/* Values for one table. The struct is plain data, so a change can be tried in a copy. */
+/* The values of the parameters in one table. The struct is plain data, so a change can be tried
+ * in a copy. */
 struct esp_params {
     const struct esp_param *table; /* NULL means no parameters */
     double value[ESP_MAX_PARAMS];

@@ -8,17 +8,16 @@
 #ifndef ESP_PART_FILE_H
 #define ESP_PART_FILE_H
 
-/* Lists `part`, a file or folder that is about to be created. `whole` is the name that it gets
- * when it is complete, as the user gave it; "" if that name is already listed. Returns a
- * number for esp_part_file_end(), or -1 if the list is full; then a signal leaves the file
- * behind. */
+/* Lists `part`, a file or folder that is about to be created. `whole` is its final name, as the
+ * user gave it; "" if that name is already listed. Returns a number for esp_part_file_end(), or
+ * -1 if the list is full. In that case a signal leaves the file behind. */
 int esp_part_file_begin(const char *part, const char *whole);
 /* Removes a file from the list after it was renamed or removed. `noted` may be -1. */
 void esp_part_file_end(int noted);
 
-/* Removes all listed files, the last one first, and calls tell(whole) for each that existed,
- * where `whole` is its final name, if it has one. For a signal handler that ends the program:
- * async-signal-safe if `tell` is. */
+/* Removes all listed files, the last one first. Calls tell(whole) for each file that existed
+ * and has a final name; `whole` is that name. A signal handler that ends the program may call
+ * this: it is async-signal-safe if `tell` is. */
 void esp_part_files_remove(void (*tell)(const char *whole));
 
 #endif

@@ -1,9 +1,9 @@
 /* paths.c - finds the program's data folders and the user's folders; see paths.h.
  *
  * A program that was built but not installed is somewhere below the source tree
- * (build/espalier, build/tests/unit/model); an installed one is in PREFIX/bin, the library in
- * PREFIX/lib. The data are found by walking up a few folders from the running file, so a tree
- * or a prefix may be moved.
+ * (build/espalier, build/tests/unit/model). An installed program is in PREFIX/bin, and its
+ * library in PREFIX/lib. The data are found by walking up a few folders from the running file,
+ * so the source tree or PREFIX may be moved.
  */
 #include "engine/support/paths.h"
 

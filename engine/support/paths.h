@@ -13,9 +13,9 @@
  * `name` is not a plain name, or if the path does not fit. */
 int esp_find_data(char *path, size_t size, const char *kind, const char *name);
 
-/* Writes the name of the `index`-th entry of the folder of a kind, in the order of the numbers
- * that names begin with, then of their bytes. Themes are written without their ending. Returns
- * 0, or ESP_E_FILE past the end. */
+/* Writes the name of the `index`-th entry of the folder of a kind. Entries are ordered by the
+ * number that their name begins with, then by their bytes. Themes are written without their
+ * ending. Returns 0, or ESP_E_FILE past the end. */
 int esp_list_data(const char *kind, int index, char *name, size_t size);
 
 /* Works like esp_list_data() for any folder. Lists only entries with this ending, and writes
@@ -36,8 +36,8 @@ int esp_user_path(char *path, size_t size, enum esp_user_folder folder, const ch
 /* Learned values are stored in files in ESP_USER_STATE. If writing fails, the old file stays.
  * Everything that is read is untrusted. */
 
-/* Writes the name of the file for values of a kind (such as "sequoia") learned for `key`. Writes
- * "" if the key is empty. */
+/* Writes the name of the file for values of a kind (such as "sequoia") that were learned for
+ * `key`. Writes "" if the key is empty. */
 void esp_state_name(char *name, size_t size, const char *kind, const char *key);
 
 /* Reads file `name`, a plain name, into `text` and adds a NUL. Returns its length, or

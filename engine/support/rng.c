@@ -1,4 +1,4 @@
-/* rng.c - Philox4x32-10; see rng.h. */
+/* rng.c - computes Philox4x32-10; see rng.h. */
 #include "engine/support/rng.h"
 
 void esp_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])

@@ -1,10 +1,10 @@
-/* rng.h - the session's random numbers: a counter-based generator.
+/* rng.h - generates the session's random numbers from a counter.
  *
- * Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011). Number
- * n of a stream depends only on (seed, stream, n), so a run can be repeated exactly. Each part
- * of the program has its own stream, so the draws of one part do not change the draws of
- * others. A stream can be split into further streams, so the draws for one node of a tree do
- * not change the draws for another node, whatever their order.
+ * The generator is Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
+ * SC 2011). Number n of a stream depends only on (seed, stream, n), so a run can be repeated
+ * exactly. Each part of the program has its own stream, so the draws of one part do not change
+ * the draws of others. A stream can be split into further streams. The draws for one node of a
+ * tree then do not change the draws for another node, whatever their order.
  */
 #ifndef ESP_RNG_H
 #define ESP_RNG_H

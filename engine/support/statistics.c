@@ -1,4 +1,4 @@
-/* statistics.c - chi-square tests; see statistics.h.
+/* statistics.c - computes chi-square tests; see statistics.h.
  *
  * The tail is the regularised incomplete gamma function Q(k/2, x/2). If x < k + 2, the lower
  * part is computed as a power series; otherwise the upper part is computed as a continued

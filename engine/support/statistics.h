@@ -1,4 +1,4 @@
-/* statistics.h - chi-square tests of counts, for checks that a sample follows a
+/* statistics.h - computes chi-square tests of counts. They check that a sample follows a
  * distribution. */
 #ifndef ESP_STATISTICS_H
 #define ESP_STATISTICS_H

@@ -1,4 +1,4 @@
-/* suggestion.c - distances between names; see suggestion.h. */
+/* suggestion.c - computes distances between names; see suggestion.h. */
 #include "engine/support/suggestion.h"
 
 #include <dirent.h>

@@ -9,8 +9,8 @@
  *     n = esp_utf8_stream_flush(&stream, out);                         at the end
  *
  * Raw mode is for files and pipes: the output has exactly the bytes of the input, possibly some
- * calls later. Text mode is for screens: the output is always valid UTF-8, and each ill-formed
- * part becomes one U+FFFD by the Unicode standard's "maximal subpart" rule (section 3.9), as in
+ * calls later. Text mode is for screens: the output is always valid UTF-8. Each ill-formed part
+ * becomes one U+FFFD by the Unicode standard's "maximal subpart" rule (section 3.9), as in
  * Python and in browsers. In both modes the output of a call never ends inside a character.
  */
 #ifndef ESP_UTF8_STREAM_H

@@ -1,8 +1,7 @@
-/* draft_samples.c - the file of training samples; see draft_samples.h.
+/* draft_samples.c - writes and reads the file of training samples; see draft_samples.h.
  *
  * The file consists of a magic word, the fingerprint, and a record for each piece of text
- * (teacher.h).
- * When a record is read, its tokens are compared with the text.
+ * (teacher.h). When a record is read, its tokens are compared with the text.
  */
 #include "engine/train/draft_samples.h"
 
@@ -20,7 +19,7 @@
 #include "engine/support/write_file.h"
 #include "kernels/status.h"
 
-enum { LARGEST = 256 << 20, HEADER = 16, LONG_TOKEN = 16 /* bytes, on average */ };
+enum { LARGEST = 256 << 20, HEADER = 16, LONG_TOKEN = 16 /* bytes; longer than average */ };
 static const char MAGIC[8] = {'E', 'S', 'P', 'F', 'E', 'A', '0', '1'};
 
 /* ------------------------------------------------------------------ the text */

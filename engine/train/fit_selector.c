@@ -1,4 +1,4 @@
-/* fit_selector.c - the training loop of a selector; see fit_selector.h.
+/* fit_selector.c - runs the training loop of a selector; see fit_selector.h.
  *
  * Training uses AdamW with a learning rate of 1e-3 that falls like a cosine, batches of 64,
  * dropout .1, and the loss of equation 12 with lambda 1 and alpha .1. The base of the loss is
@@ -106,7 +106,8 @@ struct tally {
     int samples;
 };
 
-/* Adds an action on one sample. If `is_static` is true, choosing the action takes no time. */
+/* Adds the result of an action on one sample. If `is_static` is true, no time for choosing the
+ * action is added. */
 static void add_action(const struct fit *f, struct tally *t, int sample, int action,
                        bool is_static)
 {
@@ -241,8 +242,8 @@ static int best_logit(const double *logits)
     return best;
 }
 
-/* Returns the tokens per second of the policy's choices, divided by the base's, on the
- * held-out samples: the mean over settings. */
+/* Judges the policy on the held-out samples: computes the tokens per second of its choices,
+ * divided by those of the base, for each setting. Returns the mean over settings. */
 static double judge(struct fit *f)
 {
     struct tally chosen[ESP_SAMPLE_SETTINGS] = {{0}}, base[ESP_SAMPLE_SETTINGS] = {{0}};

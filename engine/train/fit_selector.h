@@ -9,7 +9,7 @@
 struct esp_selector_fit {
     const struct esp_sample_file *samples;
     struct esp_sample_layout layout;
-    int rule; /* index of the verifier among those of the samples */
+    int rule; /* index of the verifier in the samples' list of verifiers */
     const struct esp_pass_times *times;
     enum esp_goal goal; /* with ESP_GOAL_TOKENS, all actions are assumed to take the same
                            time */

@@ -101,8 +101,8 @@ static int root_row(const struct esp_learning_batch *b, int first, int root)
     return s < 0 ? -1 : first + s;
 }
 
-/* Adds the rows at one depth (from 1) of all paths of a text. Its first row is `first`.
- * Writes their numbers to last (roots, nodes). */
+/* Adds the rows at one depth (from 1) of all paths of a text. The text's first row is `first`.
+ * Writes the numbers of the new rows to last (roots, nodes). */
 static void add_depth(struct esp_learning_batch *b, const struct esp_training_sample *l,
                       int first, int depth, int32_t *last)
 {
@@ -126,8 +126,8 @@ static void add_depth(struct esp_learning_batch *b, const struct esp_training_sa
 }
 
 /* Sets the weights of the rows. The loss of the text becomes a mean over its tokens. The loss
- * at each depth becomes a mean over roots; over the nodes of a tree it is a sum (algorithm
- * 1). */
+ * at a depth becomes a mean over roots; the nodes of one tree at this depth are summed
+ * (algorithm 1). */
 static void set_weights(struct esp_learning_batch *b, int texts)
 {
     const struct esp_batch_shape *s = &b->shape;

@@ -1,4 +1,5 @@
-/* learning_batch.h - the rows of one training step: texts, and paths that branch off at roots.
+/* learning_batch.h - makes the rows of one training step from texts, and from paths that branch
+ * off at roots.
  *
  * A draft head has a row for each token of a text except the first: it reads that token and
  * the target's feature before it, and learns the target's feature and distribution after it.

@@ -1,4 +1,4 @@
-/* loss.c - the losses of EAGLE, HASS and TALF; see loss.h.
+/* loss.c - computes the losses of EAGLE, HASS and TALF; see loss.h.
  *
  * The logits of all rows would take more memory than everything else, so rows are processed in
  * chunks: logits of both models, the loss, and the gradient back through the LM head.

@@ -1,19 +1,20 @@
-/* loss.h - the losses of EAGLE, HASS and TALF.
+/* loss.h - computes the losses of EAGLE, HASS and TALF.
  *
  * All three sum -sum_v p(v) log q(v) over rows, where p is the target's distribution after the
  * tokens of a row and q is the draft's ("SALF & TALF", section 2.2 and algorithm 1). EAGLE and
  * HASS add the distance of the features; HASS counts the ten likeliest tokens twice (Zhang et
- * al., "Learning Harmonized Representations for Speculative Sampling", 2025). They differ in
- * their rows. EAGLE has the rows of the text. HASS adds the text again, with the draft's own
- * features. TALF adds trees that the target grew.
+ * al., "Learning Harmonized Representations for Speculative Sampling", 2025). The three losses
+ * also differ in their rows. EAGLE has the rows of the text. HASS adds the text again, with the
+ * draft's own features. TALF adds trees that the target grew.
  */
 #ifndef ESP_TRAIN_LOSS_H
 #define ESP_TRAIN_LOSS_H
 
 #include "engine/train/operations.h"
 
-/* Weights of the terms of a loss. cls: -sum p log q. reg: the distance of the features.
- * distil: -sum p log q over the likeliest tokens, in addition. */
+/* The weights of the terms of a loss. cls: -sum p log q over all tokens. reg: the distance of
+ * the features. distil: -sum p log q over the likeliest tokens only, added to the first
+ * term. */
 struct esp_loss_weights {
     double cls, reg, distil;
     int top;     /* number of the likeliest tokens in `distil` */

@@ -32,7 +32,8 @@ struct layer_memory {
 };
 
 struct esp_network_memory {
-    struct matrix input, dinput; /* a draft head's input: embedding, feature; its gradients */
+    struct matrix input, dinput; /* input: embedding and feature, for a draft head; dinput: its
+                                    gradients */
     struct matrix out, final_factor, cosine, sine, d_out, dq, dnormed, dffn, dattended;
     struct matrix dx; /* in the forward direction: the input of the final norm, if there is
                          one */

@@ -1,9 +1,10 @@
-/* network.h - forward and backward pass of a draft head or a draft model.
+/* network.h - runs a draft head or a draft model forward and backward.
  *
  * The layers are Llama's: RMSNorm, grouped-query attention with RoPE, SwiGLU (family_llama.c).
- * A draft model reads the embedding of a token. A draft head reads fc [embedding, feature]. The
- * feature is the hidden state of the target, or of the head itself, at the row before (Li et
- * al., "EAGLE", 2024, section 4.1). The LM head is in loss.h.
+ * A draft model reads the embedding of a token. A draft head reads the output of layer fc,
+ * which has the input [embedding, feature]. The feature is the hidden state of the target, or
+ * of the head itself, at the row before (Li et al., "EAGLE", 2024, section 4.1). The LM head is
+ * in loss.h.
  *
  * A batch has rows of several texts and of trees on these texts. It is computed in passes. Pass
  * 0 has the tokens of the texts. Pass d has the tree nodes at depth d, which read outputs of

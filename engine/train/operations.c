@@ -1,4 +1,4 @@
-/* operations.c - the operations of training, divided among threads; see operations.h.
+/* operations.c - runs the operations of training on several threads; see operations.h.
  *
  * A product is divided among threads by rows or columns of its result. A sum over rows is
  * divided by columns, and all other work by rows. Therefore no sum is divided among threads.
@@ -122,7 +122,7 @@ struct product {
     const struct esp_workers *w;
     const struct esp_gemm *g;
     bool by_rows;
-    int piece; /* number of rows or columns that one thread gets together */
+    int piece; /* number of rows or columns that a thread gets at a time */
 };
 
 static void gemm_part(void *arg, int begin, int end, float *scratch)

@@ -1,4 +1,5 @@
-/* operations.h - the operations of training on all cores: linear layers, norms, rows.
+/* operations.h - runs the operations of training on all cores: linear layers, norms, and work
+ * on single rows.
  *
  * Matrices are stored by rows without padding. A linear layer is y = W x + b with W (out, in).
  * For a loss L(y), dx = W^T dy, dW = sum dy x^T and db = sum dy, where the sums go over rows.

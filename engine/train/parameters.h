@@ -1,5 +1,5 @@
-/* parameters.h - trained weights with their gradients and AdamW's moments, and the steps of
- * AdamW.
+/* parameters.h - stores trained weights with their gradients and AdamW's moments, and runs the
+ * steps of AdamW.
  *
  * There is one array for all values, one for all gradients and one for each kind of moment. A
  * step or a sum of squares therefore processes whole arrays. Values and moments are next to

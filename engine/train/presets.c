@@ -115,7 +115,7 @@ int esp_loss_preset(struct esp_loss_preset *preset, const char *spec, bool head,
     if (loss < 0 || !(head ? losses[loss].info.head : losses[loss].info.draft))
         return esp_fail(err, errlen, ESP_E_ARGUMENT, "there is no loss %.*s for a draft %s; %s",
                         (int)(length < 40 ? length : 40), spec, head ? "head" : "model",
-                        head ? "there are eagle, hass and talf" : "there are ce and talf");
+                        head ? "choose eagle, hass or talf" : "choose ce or talf");
     esp_params_init(&params, losses[loss].params);
     int status = esp_params_parse(&params, losses[loss].info.name,
                                   spec[length] ? spec + length + 1 : NULL, err, errlen);

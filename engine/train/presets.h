@@ -1,4 +1,4 @@
-/* presets.h - the losses by name, with their parameters. */
+/* presets.h - lists the losses by name, with their parameters. */
 #ifndef ESP_TRAIN_PRESETS_H
 #define ESP_TRAIN_PRESETS_H
 
@@ -7,7 +7,7 @@
 
 struct esp_loss_preset {
     struct esp_loss_weights weights;
-    struct esp_batch_shape batch; /* all members except `sample` and `texts` */
+    struct esp_batch_shape batch; /* all members except `sample` and `texts` are set */
     int k;                        /* number of nodes of a tree at each depth */
     char spec[128]; /* "name:k=v,..." with the values that differ from the defaults */
 };

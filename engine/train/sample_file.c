@@ -32,7 +32,7 @@ static bool reserve(struct esp_sample_file *f, int more)
     return true;
 }
 
-/* Assigns the `count` samples stored after the last known sample to the next piece. */
+/* Adds `count` samples, which are already in memory after the last one, as the next piece. */
 static void take(struct esp_sample_file *f, int count)
 {
     for (int i = 0; i < count; i++)

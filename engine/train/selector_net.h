@@ -1,4 +1,5 @@
-/* selector_net.h - the selector's network in double precision: forward, backward and the loss.
+/* selector_net.h - runs the selector's network in double precision, forward and backward, and
+ * computes the loss.
  *
  * See delayed-tree-expansion, sec. 6 and app. E. For a batch, the forward function computes
  * logits, the loss gives the gradient of the logits, and the backward function computes the

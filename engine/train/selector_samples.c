@@ -1,11 +1,15 @@
 /* selector_samples.c - makes the samples that a selector learns from; see selector_samples.h.
  *
- * A piece is made in these steps: (1) a prompt is taken from the text; (2) the target generates
- * tokens up to the next root; (3) the draft model catches up; its last pass covers the token
- * before the root and the root; (4) the features are computed; (5) four times, the draft model
- * draws stem and paths, with one pass for each depth, the target runs over root, stem and paths
- * in one pass, and the tree of each action is a part of these; (6) E^ of an action is the mean
- * over its four independent trees (sec. 5: s = 4). Then the process continues with step (2).
+ * A piece is made in these steps:
+ *  1 A prompt is taken from the text.
+ *  2 The target generates tokens up to the next root.
+ *  3 The draft model catches up. Its last pass covers the token before the root and the root.
+ *  4 The features are computed.
+ *  5 Four times, the draft model draws stem and paths, with one pass for each depth. Each time,
+ *    the target then runs over root, stem and paths in one pass. The tree of each action is a
+ *    part of these tokens.
+ *  6 E^ of an action is the mean over its four independent trees (sec. 5: s = 4). Then the
+ *    process continues with step 2.
  */
 #include "engine/train/selector_samples.h"
 
@@ -207,8 +211,9 @@ static void set_bit(uint64_t *mask, int bit)
     mask[bit / 64] |= (uint64_t)1 << (bit % 64);
 }
 
-/* Sets the mask of a row that sees the `before` rows before the stem, the first `stem`
- * tokens of the stem, and tokens 0..at of its path (-1 if none), which are PATHS rows apart. */
+/* Sets the mask of row `row`. The row sees the `before` rows before the stem and the first
+ * `stem` tokens of the stem. It also sees tokens 0..at of path `path` (-1 if none); they are
+ * PATHS rows apart. */
 static void set_mask(struct esp_sampler *s, int row, int before, int stem, int path, int at)
 {
     uint64_t *mask = s->mask + (size_t)row * WORDS;

@@ -3,10 +3,10 @@
  *
  * The target continues pieces of the user's text by plain decoding, with one of eight sampling
  * settings (delayed-tree-expansion, sec. 4.1). There is a root every ESP_SAMPLE_EVERY tokens.
- * At a root, every action is valued with ESP_SAMPLE_TREES independent trees (sec. 5); the
- * trees of different actions share their draws (struct esp_rollouts in tree_value.h). Draft
- * and target use the setting's temperature and top-p, as they do with drafter nde
- * (least_draft_temp).
+ * At a root, the value of every action is computed from ESP_SAMPLE_TREES independent trees
+ * (sec. 5). The trees of different actions share their draws (struct esp_rollouts in
+ * tree_value.h). Draft and target use the setting's temperature and top-p, as they do with
+ * drafter nde (least_draft_temp).
  *
  * Pieces are independent: piece i depends only on the seed and on i. Therefore samples can be
  * made in several runs.
@@ -29,9 +29,9 @@ enum {
 
 extern const struct esp_sampling esp_sample_settings[ESP_SAMPLE_SETTINGS];
 
-/* A sample is an array of floats, which begins with these; the scalars lack the times of
- * passes, which fit_selector.c fills in. Then come the hidden states, then E^ of each action
- * under each verifier: (rules, ESP_ACTIONS). */
+/* The indices of the first values of a sample, which is an array of floats. The times among the
+ * scalars are not set; fit_selector.c fills them in. After the scalars come the hidden states,
+ * then E^ of each action under each verifier: (rules, ESP_ACTIONS). */
 enum {
     ESP_SAMPLE_SETTING,
     ESP_SAMPLE_LENGTH,
@@ -44,8 +44,8 @@ struct esp_sample_layout {
     int rules;
 };
 
-/* These return where in a sample E^ of verifier number `rule` begins, and the size of a
- * sample, both in floats. */
+/* The first function returns where in a sample E^ of verifier number `rule` begins. The second
+ * returns the size of a sample. Both are in floats. */
 size_t esp_sample_expected(const struct esp_sample_layout *layout, int rule);
 size_t esp_sample_size(const struct esp_sample_layout *layout);
 

@@ -4,7 +4,7 @@
  * is run up to the grove's last root, then the trees grow. The row of a tree's node sees the
  * text up to the tree's root, the node's ancestors and itself. Then the text continues, and its
  * rows in the KV cache replace the rows of the trees. The cache therefore never has to be
- * shortened, which with recurrent layers would need a copy of their states.
+ * shortened. With recurrent layers, shortening would need a copy of their states.
  */
 #include "engine/train/teacher.h"
 
@@ -270,7 +270,8 @@ static int run_depth(struct esp_teacher *t, struct esp_training_sample *l, struc
 static void choose_next(const struct esp_teacher *t, struct grove *g, int depth)
 {
     const int k = t->shape.k;
-    int used[MOST_ROWS] = {0}; /* how many children of each node were taken, likeliest first */
+    int used[MOST_ROWS] = {0}; /* children of each node that were taken; the likeliest are taken
+                                  first */
     for (int i = 0; i < g->count * k; i++) {
         const int tree = i / k;
         int best = -1;

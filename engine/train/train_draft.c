@@ -1,9 +1,9 @@
 /* train_draft.c - trains a draft head or a draft model; see train_draft.h.
  *
- * A step has six parts: (1) read the samples of its pieces, (2) make rows of them, (3) run
- * the network forward, (4) compute the loss and its gradient, (5) run the network backward, (6)
- * update the weights with AdamW. A step depends only on the
- * settings, the weights and its number, so a checkpoint is enough to continue.
+ * A step has six parts: (1) read the samples of its pieces, (2) make rows of them, (3) run the
+ * network forward, (4) compute the loss and its gradient, (5) run the network backward, (6)
+ * update the weights with AdamW. A step depends only on the settings, the weights and its
+ * number, so a checkpoint is enough to continue.
  */
 #include "engine/train/train_draft.h"
 

@@ -30,7 +30,7 @@ struct esp_train_report {
     int64_t first, done, total; /* number of pieces or steps: at the start of this run, now, and
                                    at the end */
     int epoch, epochs;
-    int64_t tokens;               /* tokens trained on in this run */
+    int64_t tokens;               /* tokens that this run has trained on so far */
     int64_t parameters;           /* number of trained parameters */
     const float *loss;            /* (done) loss of each step; NULL in the other stages */
     double rate;                  /* learning rate */

@@ -1,4 +1,4 @@
-/* train_selector.c - the three steps of training selectors; see train_selector.h. */
+/* train_selector.c - runs the three steps of training selectors; see train_selector.h. */
 #include "engine/train/train_selector.h"
 
 #include <limits.h>
@@ -17,7 +17,7 @@ struct run {
     struct esp_sampler sampler;
     struct esp_sample_header header;
     struct esp_sample_file file;
-    char path[PATH_MAX]; /* path of that file */
+    char path[PATH_MAX]; /* path of `file` */
     struct esp_pass_times times;
     int32_t *tokens;
     char *err;
@@ -31,9 +31,9 @@ static bool several(const struct esp_selector_training *t)
     return strchr(t->rules, ',') != NULL;
 }
 
-/* Writes the path of an output file. Without --output it is `file` next to the target. For
- * several verifiers it is `file` in the output folder. Otherwise it is the name given with
- * --output, with `ending` added. */
+/* Writes the path of an output file. Without --output the file is `file` next to the target.
+ * With --output and several verifiers it is `file` in the output folder. With --output and one
+ * verifier it is the name given with --output, followed by `ending`. */
 static bool place(const struct esp_selector_training *t, const char *file, const char *ending,
                   char *path, size_t size)
 {

@@ -1,11 +1,12 @@
 /* train_selector.h - trains selectors, which choose (K, L1, L2) for drafter nde: `espalier
  * train selector`.
  *
- * Three steps: (1) passes are timed; (2) samples are made, which takes most of the time, and
- * stored in OUTPUT.samples after each piece; (3) a network is trained for each verifier and
- * written. The same samples are used for every goal. A run that was interrupted in step 2
- * continues if it is started again with the same models, text, verifiers and seed, and gives
- * bit-identical files. Step 3 is repeated from its beginning, because it only takes a minute.
+ * Training has three steps. (1) Passes are timed. (2) Samples are made, and stored in
+ * OUTPUT.samples after each piece. This step takes most of the time. (3) A network is trained
+ * for each verifier and written. The same samples are used for every goal. A run that was
+ * interrupted in step 2 continues if it is started again with the same models, text, verifiers
+ * and seed, and gives bit-identical files. Step 3 is repeated from its beginning, because it
+ * only takes a minute.
  */
 #ifndef ESP_TRAIN_SELECTOR_H
 #define ESP_TRAIN_SELECTOR_H

@@ -24,8 +24,8 @@ struct tree {
         int row; /* row of the distributions after this node */
         int draws;
         int draw[ESP_ACTION_PATHS]; /* children in drawing order, with repetitions */
-        /* As in traversal.c: weight; a and b of the residual max(0, a p - b q); next draw's
-         * index. */
+        /* As in traversal.c: the node's weight, a and b of its residual max(0, a p - b q), and
+         * the index of the next draw to test. */
         double weight, a, b;
         int next;
         bool entered;
@@ -139,7 +139,7 @@ static void delete_leaf(const struct walk *w, struct node *node)
     node->weight = sum > 0 ? sum / (sum + (1 - weight)) : 0;
 }
 
-/* Returns E[tau + 1 | tree] under Traversal, for a tree that was just built. */
+/* Returns E[tau + 1 | tree] for verifier `traversal` and a tree that was just built. */
 static double traverse(struct tree *tree, const struct esp_distributions *d)
 {
     struct walk w = {.d = d, .left = 1};

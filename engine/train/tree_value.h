@@ -3,8 +3,9 @@
  *
  * The mean over the verifier's random decisions is exact; only the tree itself was drawn at
  * random. Verifiers that decide node by node have a branching probability for each child (def.
- * 5.3), and the mean is a sum over the nodes. As long as Traversal rejects nodes, the order in
- * which it tests them depends only on the tree, so its mean is a sum over that order.
+ * 5.3), and the mean is a sum over the nodes. While verifier `traversal` rejects nodes, the
+ * order in which it tests them depends only on the tree. Its mean is therefore a sum over that
+ * order.
  */
 #ifndef ESP_TREE_VALUE_H
 #define ESP_TREE_VALUE_H
@@ -39,8 +40,9 @@ enum {
 int esp_rollout_row(int stem, int path, int at);
 
 /* value[a] becomes E[tau + 1 | tree] for the tree of each canonical action a; other actions get
- * 0. The mean of this over independent rollouts is E^ of sec. 5 (in the paper over s = 4). The
- * verifier must have `branching` or be Traversal. Returns 0 or a negative status. */
+ * 0. The mean of value[a] over independent rollouts is E^ of sec. 5; the paper uses s = 4
+ * rollouts. The verifier must have `branching` or be `traversal`. Returns 0 or a negative
+ * status. */
 int esp_action_values(const struct esp_rollouts *rollouts, const struct esp_distributions *d,
                       const struct esp_verifier_ops *rule, float value[ESP_ACTIONS]);
 

@@ -1,4 +1,4 @@
-/* chance.h - the two random decisions of a verifier.
+/* chance.h - makes the two random decisions of a verifier.
  *
  * A verifier either tests drafts (picks one, then accepts or rejects it) or draws a token from
  * a row of probabilities. Each decision uses one number from [0, 1). In a session the numbers

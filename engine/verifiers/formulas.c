@@ -17,7 +17,9 @@
 #include "engine/engine.h"
 #include "engine/verifiers/verifier.h"
 
-enum { MOST_VALUES = 1 << 21 }; /* values of p, and of q; this takes at most 1/3 s */
+/* The maximum number of values of p, and of q, for which formulas are evaluated. This takes at
+ * most 1/3 s. */
+enum { MOST_VALUES = 1 << 21 };
 
 struct arrays {
     int n;
@@ -82,7 +84,8 @@ static int explain_node(struct esp_verify *v, const struct esp_verifier_ops *ops
     int count = esp_tree_draws(v->tree, node, draws, ESP_MAX_TESTED);
     if (count == 0 || count > ESP_MAX_TESTED)
         return ESP_OK;
-    if (q_row < 0 && !ops->without_q) { /* not drawn from q: the token drawn from p decides */
+    if (q_row < 0 && !ops->without_q) { /* if the children were not drawn from q, only the token
+                                           drawn from p decides */
         for (int i = 0; i < count; i++)
             v->tree->tree.nodes[draws[i]].branching = (float)v->p_of[draws[i]];
         return ESP_OK;

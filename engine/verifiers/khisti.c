@@ -100,16 +100,16 @@ static void make_plan(struct plan *plan, const double *p_mass, const double *q_m
     }
 }
 
-/* The part of the order to which the tournament has been narrowed: classes a + 1..b, reached
- * with probability `left`. Within it, G = left * (remaining distribution) + (constant + slope
- * Q). */
+/* The tournament has been narrowed to classes a + 1..b of the order; it gets there with
+ * probability `left`. Within these classes, G = left * (remaining distribution) + (constant +
+ * slope Q). */
 struct stretch {
     int a, b;
     double left, constant, slope;
 };
 
-/* Narrows the stretch at the certain cuts, then finds the likeliest other cut. Returns the
- * probability of that cut, or 0 if there is none. top: class of the highest draft. */
+/* Narrows the stretch at the cuts that are certain, then finds the likeliest other cut. Returns
+ * the probability of that cut, or 0 if there is none. top: class of the highest draft. */
 static double find_cut(const struct plan *plan, struct stretch *s, int top, int *cut)
 {
     const double *Q = plan->Q, *F = plan->F;
@@ -125,7 +125,7 @@ static double find_cut(const struct plan *plan, struct stretch *s, int top, int 
         *cut = i;
         if (most < 1 - 1e-13)
             continue;
-        most = 1 - 1e-13; /* finds further cuts that are certain */
+        most = 1 - 1e-13; /* below 1, so that further certain cuts are found */
         if (i < top)
             s->a = i;
         else if (s->b == b)

@@ -2,8 +2,8 @@
  * Verifier `naive` does the same with a tree that is a single path.
  *
  * The first child x is accepted with probability min(1, p(x) / q(x)). Otherwise the token is
- * drawn from norm((p - q)+), and if it is one of the other children, the walk continues at that
- * child (delayed-tree-expansion, alg. 2).
+ * drawn from norm((p - q)+). If this token is one of the other children, the walk continues at
+ * that child (delayed-tree-expansion, alg. 2).
  *
  * With one child per node, the draw never gives the rejected child, so this is speculative
  * sampling (Leviathan et al. 2023, Chen et al. 2023): the first rejection ends the path.

@@ -1,12 +1,12 @@
 /* traversal.c - tests whole paths before shorter ones, from the leaves up.
  *
- * Weng et al. 2025; delayed-tree-expansion, sec. 3.2. Every node has a weight w: 1 at the
- * root, min(1, w_parent p(x) / q(x)) at a child x. The first leaf in drawing order is accepted
- * with probability w, together with the path to it; the bonus token is then drawn from its p.
+ * Weng et al. 2025; delayed-tree-expansion, sec. 3.2. Every node has a weight w: 1 at the root,
+ * min(1, w_parent p(x) / q(x)) at a child x. The first leaf in drawing order is accepted with
+ * probability w, together with the path to it; the bonus token is then drawn from its p.
  * Otherwise the leaf is deleted, and its parent gets p <- norm((w p - q)+) and w <- S / (S + 1
- * - w), where p and w on the right side are the old values and S is the sum before
- * normalising. A node that has lost all children is a leaf; the root is accepted once it is a
- * leaf. For a single path this equals `bv`.
+ * - w). On the right side, p and w are the old values, and S is the sum before normalising. A
+ * node that has lost all children is a leaf; the root is accepted once it is a leaf. For a
+ * single path this equals `bv`.
  *
  * A token that was drawn several times at one parent is one node of the tree. Its first
  * instance has the children of all paths through it; later instances are tested separately as

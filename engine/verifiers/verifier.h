@@ -1,4 +1,4 @@
-/* verifier.h - the interface of verifiers, and the functions they share.
+/* verifier.h - defines the interface of verifiers, and declares the functions that they share.
  *
  * A verifier walks the tree after the target's pass and returns the accepted path and one more
  * token. To add a verifier, write a file of verifiers/ that defines a `const struct
@@ -31,8 +31,10 @@ struct esp_residual {
 struct esp_verify {
     struct esp_tree_builder *tree;
     const struct esp_backend_ops *ops;
-    struct esp_rows *p; /* row tree->row[u]: the target's logits after node u, if not cut */
-    struct esp_rows *q; /* row q_row[u]: the draft's probabilities after node u, if expanded */
+    /* Row tree->row[u] of p has the target's logits after node u, if u is not cut. Row q_row[u]
+     * of q has the draft's probabilities after node u, if u was expanded. */
+    struct esp_rows *p;
+    struct esp_rows *q;
     const int32_t *q_row; /* (record) for each node, its row of q; -1 means not expanded */
     struct esp_sampling sampling;
     unsigned draws; /* how the children were drawn: one of enum esp_draws */
@@ -91,9 +93,9 @@ struct esp_verifier_ops {
     const char *formula, *numbers, *where; /* see struct esp_item */
 
     /* A verifier has either `solve` or `select`. `solve` sets verdict, u and acceptance of the
-     * children that it tests. It returns the accepted child, or a negative status, or 0: the
-     * token is then drawn from *left, which is the whole p at first. The token must follow p if
-     * the children follow q. */
+     * children that it tests. It returns the accepted child, 0 if there is none, or a negative
+     * status. After 0, the token is drawn from *left, which is the whole p at first. The token
+     * must follow p if the children follow q. */
     int (*solve)(struct esp_verify *verify, const struct esp_site *site,
                  struct esp_residual *left);
     /* `select` decides for the whole tree: it sets verdict, u and acceptance of all nodes that
@@ -169,9 +171,9 @@ double esp_residual_of(const struct esp_verify *verify, const struct esp_residua
 int esp_residual_refuse(struct esp_verify *verify, int node, double w,
                         struct esp_residual *residual, double *sum);
 
-/* For draws without replacement: writes the residual into the row of p and resets it to the
- * whole row, removes `child` from the row of q, and looks up p and q of all children of `node`
- * again. */
+/* For draws without replacement, after a rejected child. Writes the residual into the row of p
+ * and resets the residual to the whole row. Removes `child` from the row of q. Then looks up p
+ * and q of all children of `node` again. */
 int esp_residual_remove(struct esp_verify *verify, int node, int child,
                         struct esp_residual *residual);
 

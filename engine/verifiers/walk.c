@@ -1,13 +1,14 @@
-/* walk.c - the functions that verifiers share: they compute probabilities of drafted tokens and
- * residuals, walk down the tree, and draw the bonus token; see verifier.h.
+/* walk.c - defines the functions that verifiers share. They compute probabilities of drafted
+ * tokens and residuals, walk down the tree, and draw the bonus token; see verifier.h.
  *
  * The target's rows of all nodes with children are turned into probabilities in one call. A
  * leaf's row is turned into probabilities only if the bonus token is drawn from it. p and q are
  * computed with the same sampling settings.
  *
  * Why the walk is exact: the token that `solve` returns follows p at its node, given all tokens
- * above the node, whether it is one of the children or not (delayed-tree-expansion, sec. 3.2).
- * Therefore the walk may stop at a token that is not a child, or at a node without children.
+ * above the node. This holds whether the token is one of the children or not
+ * (delayed-tree-expansion, sec. 3.2). Therefore the walk may stop at a token that is not a
+ * child, or at a node without children.
  *
  * If a node has no q, its children were not drawn but found without the draft model
  * (retrieval.h). Verifiers do not test them: they treat the node as a leaf, and the token
@@ -129,7 +130,8 @@ void esp_verify_record(struct esp_verify *v, int node, double acceptance, double
     struct esp_node *record = &v->tree->tree.nodes[node];
     record->acceptance = (float)acceptance;
     record->u = (float)u;
-    if (accepted && record->u >= record->acceptance) /* because of rounding to float */
+    if (accepted && record->u >= record->acceptance) /* rounding to float can make u as large as
+                                                        the acceptance */
         record->u = nextafterf(record->acceptance, 0);
     record->verdict = accepted ? ESP_ACCEPTED : ESP_REJECTED;
 }
@@ -258,7 +260,7 @@ static void reject_untested(struct esp_verify *v, int node)
 }
 
 /* Draws the token after `node` from the residual, which is written into the row of p. Untested
- * children with other tokens become rejected. */
+ * children with other tokens are marked as rejected. */
 static int draw_residual(struct esp_verify *v, int node, const struct esp_residual *r,
                          int32_t *token)
 {
@@ -275,7 +277,7 @@ static int draw_residual(struct esp_verify *v, int node, const struct esp_residu
 
 /* ------------------------------------------------------------------ the walk */
 
-/* Sets the site of a node. Its count is 0 if no child is to be tested. */
+/* Fills in *site for a node. site->count is 0 if no child is to be tested. */
 static void look_at(const struct esp_verify *v, const struct esp_verifier_ops *ops, int node,
                     int32_t *draws, struct esp_site *site)
 {
@@ -354,9 +356,8 @@ static int keep_all_scores(struct esp_verify *v)
     return status;
 }
 
-/* A token that the drafter did not get from the draft model is tested with the draft's q
- * nevertheless, if there is one. Such nodes get this q, so that the q that was used is shown.
- */
+/* If a token does not come from the draft model but the draft's q is known, the verifier tests
+ * it with that q. Such nodes get this q for display. */
 static void show_tested_q(const struct esp_verify *v)
 {
     struct esp_tree *tree = &v->tree->tree;

@@ -81,7 +81,7 @@ check "a second --text is refused" fails 1 "name all files after one" \
     $ESPALIER train head --text "$work/text" --text "$work/text" -o "$work/x"
 check "training without -o is refused" fails 1 "folder to make: -o DIR" $ESPALIER train head --text "$work/text"
 check "a missing text is refused" fails 1 "none" $ESPALIER train head --text "$work/none" -o "$work/x"
-check "an unknown loss is refused" fails 1 "no loss mse for a draft head; there are eagle" $train --loss mse -o "$work/x"
+check "an unknown loss is refused" fails 1 "no loss mse for a draft head; choose eagle" $train --loss mse -o "$work/x"
 check "a parameter of another loss is refused" fails 1 "eagle" $train --loss eagle:k=4 -o "$work/x"
 check "a folder that contains a model is refused" fails 1 "add --force" $train -o "$work/head"
 check "--resume without a checkpoint is refused" fails 1 "train without --resume" $train --resume -o "$work/y"
