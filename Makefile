@@ -471,7 +471,7 @@ deps-arm:
 DEMO_PROMPT := There was once upon a time a fisherman who lived with his wife in a little hut close by the sea.
 # A pass of the built-in target model takes less than a millisecond. On some machines this is so
 # short that drafting a tree saves little time. --width 4 makes the target four times as wide. Then
-# a pass takes as long as that of a model 16 times as large; the output is the same.
+# a pass takes as long as a pass of a model with 16 times as many weights; the output is the same.
 DEMO_WIDTH := 4
 # With this drafter, the user sees trees and thresholds change. In the interface, `:drafter auto`
 # chooses the fastest drafter.
@@ -674,7 +674,7 @@ cuda-kit: $(KIT)/espalier $(KIT)/tests/bench $(KIT)/tests/shapes $(addprefix $(K
 	@cp -r engine/models $(KIT)/share/espalier
 	@cp -r tests/vectors tests/prompts.txt $(KIT)/tests
 	@cp tests/cuda/run tests/cuda/compare $(KIT)
-	@du -sm $(KIT) | awk '$$1 > 60 { print "the kit has " $$1 " MB, more than the 60 that are easily carried"; exit 1 }'
+	@du -sm $(KIT) | awk '$$1 > 60 { print "the kit has " $$1 " MB; it must not have more than 60 MB, so that it is easy to copy"; exit 1 }'
 	@touch $(KIT)/ready
 
 # If the kit was copied to this machine, it must not be built again.
