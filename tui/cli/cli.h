@@ -173,7 +173,7 @@ void cli_clear_bar(bool shown);
  * `user` is a struct cli_loading. When the work is done, call cli_clear_bar() with its member
  * `shown`. */
 struct cli_loading {
-    double start; /* esp_clock() */
+    double start; /* time of the start, by esp_clock() */
     bool shown;
 };
 bool cli_progress(void *user, const char *what, size_t done, size_t total);

@@ -11,7 +11,7 @@
 #include "tui/model/player.h"
 #include "viz/safe.h"
 
-enum { SUMMARY_COLUMN = 42, NAME_SIZE = ESP_FLAG_NAME, OPTION = 256 /* above all letters */ };
+enum { SUMMARY_COLUMN = 42, NAME_SIZE = ESP_FLAG_NAME, OPTION = 256 /* above any letter */ };
 
 /* The default values of the flags. For engine options and session settings, the value 0 stands
  * for the default. */

@@ -13,8 +13,8 @@ int cli_read_prompt(const struct cli_options *options, char **text, size_t *leng
  * *text, which is not NUL-terminated. Returns 0, or an exit code after printing a message on
  * standard error. */
 int cli_read_text(const char *path, char **text, size_t *length);
-/* Reads an open file to its end. Returns 0 or an errno value. This is EFBIG if the file has
- * `most` bytes or more. The caller frees *text, which is NULL after an error. */
+/* Reads an open file to its end. Returns 0 or an errno value. The value is EFBIG if the file
+ * has `most` bytes or more. The caller frees *text, which is NULL after an error. */
 int cli_read_all(int file, size_t most, char **text, size_t *length);
 
 #endif

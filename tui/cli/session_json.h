@@ -10,31 +10,31 @@
 #include "tui/cli/json_object.h"
 #include "viz/acceptance.h"
 
-/* Adds text (valid UTF-8), tokens, prompt_tokens, generated_tokens. */
+/* Adds the members text (valid UTF-8), tokens, prompt_tokens and generated_tokens. */
 void cli_json_text(cJSON *o, const struct esp_engine *engine,
                    const struct esp_session *session);
-/* Adds target, draft (null if there is none), backend. */
+/* Adds the members target, draft (null if there is none) and backend. */
 void cli_json_models(cJSON *o, const struct esp_engine *engine);
-/* Adds drafter, verifier, lossy. */
+/* Adds the members drafter, verifier and lossy. */
 void cli_json_choice(cJSON *o, const struct esp_session *session);
 /* Adds a member `name` with the value of a setting: a number, true, false or a word. */
 void cli_json_setting(cJSON *o, const char *name, const struct esp_session_values *values,
                       int index);
-/* Adds settings, an object with a member for each setting. */
+/* Adds the member settings. It is an object with a member for each setting. */
 void cli_json_settings(cJSON *o, const struct esp_session_values *values);
-/* Adds counts, rates and seconds. `baseline` is the number of seconds per token of plain
- * decoding. If it is 0, the speed of plain decoding and the speedup over it are null. */
+/* Adds members for counts, rates and times. `baseline` is the number of seconds per token of
+ * plain decoding. If it is 0, the speed of plain decoding and the speedup over it are null. */
 void cli_json_figures(cJSON *o, const struct esp_engine *engine,
                       const struct esp_session *session, double baseline);
-/* Adds streamed, which says how much of the target every pass reads and how fast. It is null if
- * the whole target is in memory. */
+/* Adds the member streamed, which says how much of the target every pass reads and how fast. It
+ * is null if the whole target is in memory. */
 void cli_json_streamed(cJSON *o, const struct esp_engine *engine);
 /* Returns the number of bytes read per second of reading, or 0 if nothing was read yet. */
 double cli_read_rate(const struct esp_streamed *streamed);
 /* Returns whether the session has an expected text. */
 bool cli_is_expecting(const struct esp_session *session);
-/* Adds acceptance, which says how many drafts were accepted, by path length, depth, rank, q and
- * source. */
+/* Adds the member acceptance. It says how many drafts were accepted, by path length, depth,
+ * rank, q and source. */
 void cli_json_acceptance(cJSON *o, const struct esp_acceptance *acceptance);
 /* Prints how many iterations accepted a path of each length, such as " 0: 12, 1: 7, 3: 2", and
  * a newline. */

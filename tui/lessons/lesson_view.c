@@ -24,8 +24,8 @@ enum { FAIR_PICTURE = 6, LOW_PICTURE = 10, LONGEST_WORDS = 300 };
 
 /* ------------------------------------------------------------------ pictures */
 
-/* Removes the results of the target and the verifier from a copied tree. The page shows it so
- * before the question is answered. */
+/* Removes the results of the target and the verifier from a copied tree. The page shows the
+ * tree without them until the question is answered. */
 static void forget_outcome(struct esp_iteration_copy *copy)
 {
     copy->it.path_length = 0;
@@ -103,7 +103,7 @@ static void draw_picture(struct esp_canvas *canvas, struct esp_lecture *lecture,
         esp_run_text_draw(canvas, 0, rect.height, run, run->token_count);
         break;
     case ESP_PICTURE_GAUGE:
-        if (!esp_lecture_asks(lecture)) /* the chart would give the answer away */
+        if (!esp_lecture_asks(lecture)) /* before that, the chart would give the answer away */
             draw_gauge(canvas, lecture, rect.width);
         break;
     default:

@@ -55,7 +55,7 @@ static bool has_drafted(const struct esp_comparison *both)
 
 struct esp_comparison esp_comparison_newest(const struct esp_state *state)
 {
-    enum { BACK = 8 }; /* number of common starts at which a tree is looked for */
+    enum { BACK = 8 }; /* largest number of common starts that are searched for a tree */
     const struct esp_iteration *newest = esp_state_kept(state, 0);
     struct esp_comparison found = {.place = INT_MAX}, both;
     if (state->has_partial)

@@ -171,8 +171,8 @@ static bool is_in_text(const struct esp_state *state, const struct esp_iteration
     return true;
 }
 
-/* Returns the number of iterations on the page. They are the newest iterations, up to the first
- * whose tokens are no longer in the text. */
+/* Returns the number of iterations on the page. Counts backward from the newest iteration, and
+ * stops at an iteration that has a token that is no longer in the text. */
 static int count_kept(const struct esp_state *state)
 {
     int count = 0, end = state->span_count;

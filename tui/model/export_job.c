@@ -29,7 +29,7 @@ struct esp_export_job {
     char models[256];
     char *line; /* the iteration as a line of a recording */
     /* The following members are for a page. */
-    struct esp_recording *recording; /* the caller's; NULL: the page shows `state` */
+    struct esp_recording *recording; /* the caller owns it; NULL: the page shows `state` */
     struct esp_state *state;         /* a copy */
     int iterations;                  /* number of iterations on the page */
 

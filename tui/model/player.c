@@ -16,7 +16,7 @@
 #include "kernels/status.h"
 
 enum {
-    AT_ONCE = 64, /* most events that a single call applies while playing */
+    AT_ONCE = 64, /* largest number of events that a single call applies while playing */
     PACE = 12,    /* iterations per second, slow enough to watch */
     LATE = 1,     /* seconds; playback catches up a shorter delay, and skips a longer one */
 };

@@ -7,8 +7,9 @@
  *
  * The state depends only on the position, not on how it was reached. To move forward, events
  * are applied one by one. After any other jump the state is rebuilt. The text and the baseline
- * come from the recording's index, and the settings from the events that changed them. Only as
- * many of the last iterations are read as a state stores. Therefore every jump costs the same.
+ * come from the recording's index, and the settings from the events that changed them. A
+ * state stores a fixed number of last iterations, and only these are read. Therefore every jump
+ * costs the same.
  */
 #ifndef ESP_PLAYER_H
 #define ESP_PLAYER_H
@@ -23,7 +24,7 @@ struct esp_player {
     int at;                       /* number of applied events */
     int step, steps; /* numbers of shown steps and of all steps of the next iteration */
     int phase;       /* the phase of the state before a step was shown */
-    bool stepped;    /* the recorded session was in step mode here */
+    bool stepped;    /* at this position, the recorded session was in step mode */
 
     int *markers; /* (marker_count) numbers of the events that are markers */
     int marker_count;

@@ -15,7 +15,7 @@
 struct tail {
     const char *wanted;
     size_t length; /* length of `wanted` */
-    char *bytes;   /* (count) at most length - 1 old bytes, and the current event's */
+    char *bytes;   /* (count) at most length - 1 old bytes, then those of this event */
     size_t count, capacity;
 };
 
@@ -74,7 +74,8 @@ int esp_player_find(struct esp_player *player, const char *text, int direction)
 {
     struct tail tail = {.wanted = text, .length = strlen(text)};
     int events = esp_recording_events(player->recording), found = 0;
-    /* the next match in this direction; the match after going past the end of the recording */
+    /* `here` is the next match in this direction. `beyond` is the match that a search finds
+     * after it has continued at the other end of the recording. */
     int here = -1, beyond = -1;
     for (int i = 0; tail.length > 0 && i < events && found >= 0; i++) {
         found = look_at(player, &tail, i);

@@ -1,8 +1,8 @@
 /* quiet_thread.h - starts threads that leave signals to the UI thread.
  *
- * The threads block all signals except those of a crash. The kernel sends a signal of a crash
- * to the thread that crashes. If that thread blocked it, the program would end before the
- * signal handler restores the terminal (terminal.h). */
+ * The threads block all signals except the signals of a crash, such as SIGSEGV. The kernel
+ * sends such a signal to the thread that crashes. If that thread blocked the signal, the
+ * program would end before the signal handler restores the terminal (terminal.h). */
 #ifndef ESP_QUIET_THREAD_H
 #define ESP_QUIET_THREAD_H
 

@@ -192,7 +192,7 @@ bool esp_race_verdict(struct esp_race *race, char *text, size_t size)
     const bool whole = compared == esp_run_written(&race->side[0]) &&
                        compared == esp_run_written(&race->side[1]);
     if (differs > 0 && drawn)
-        snprintf(text, size, "%s; the texts differ, as they may above temperature 0", speed);
+        snprintf(text, size, "%s; the texts differ, as they can above temperature 0", speed);
     else if (differs > 0)
         snprintf(text, size, "NOT identical: token %d differs, so the speeds are not compared",
                  differs);

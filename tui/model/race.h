@@ -26,7 +26,7 @@ enum esp_race_phase {
 struct esp_race_options {
     struct esp_engine_options engine;
     double pass; /* enlarge the target until a pass takes this many seconds; 0: do not */
-    struct esp_session_options session; /* of both sides, except drafter and verifier */
+    struct esp_session_options session; /* for both sides; drafter and verifier are ignored */
     /* Drafters and verifiers. [0] is the left side and [1] is the right side. A drafter NULL
      * means ar (plain decoding) on the left, and the default of the models on the right. */
     const char *drafter[2], *verifier[2];
@@ -40,9 +40,9 @@ struct esp_race {
     struct esp_run side[2];          /* left, right */
     atomic_bool stopped;             /* the page was closed */
     atomic_int holders;
-    bool drawn; /* no redraw until a key is pressed; only for the drawing thread */
+    bool drawn; /* no redraw is needed until a key is pressed; drawing thread only */
 
-    pthread_mutex_t lock; /* protects all members below; locked before those of the sides */
+    pthread_mutex_t lock; /* protects all members below; locked before the sides' locks */
     int phase;
     bool recorded;   /* both sides are from recordings */
     char pair[200];  /* the models and the time per target pass, as text */
@@ -51,9 +51,9 @@ struct esp_race {
     double begun;    /* time at which the clock was started, by esp_clock() */
 };
 
-/* Makes a race, to which the caller has the only reference. For recordings, `options` is NULL.
- * Copies the names of the drafters. All other strings must exist as long as the race. Returns
- * NULL if there is no memory. */
+/* Makes a race. At first, the caller has the only reference to it. For recordings, `options` is
+ * NULL. Copies the names of the drafters. All other strings must exist as long as the race.
+ * Returns NULL if there is no memory. */
 struct esp_race *esp_race_new(const struct esp_race_options *options);
 void esp_race_hold(struct esp_race *race);
 void esp_race_release(struct esp_race *race);
@@ -77,8 +77,8 @@ int esp_race_now(struct esp_race *race);
  * the first difference. Sets *differs to the number of the first token that differs, counted
  * from 1, or to 0 if there is none. Returns false if the prompts differ. */
 bool esp_race_check(struct esp_race *race, int *compared, int *differs);
-/* Returns the tokens per second of the right side divided by those of the left side. Returns 0
- * if there are no times. */
+/* Returns the speed of the right side (tokens per second) divided by the speed of the left
+ * side. Returns 0 if there are no times. */
 double esp_race_times_as_fast(const struct esp_race *race);
 /* Writes the result, such as "identical, 2.78 times as fast", or describes the difference.
  * Returns false if the texts differ at temperature 0, which is an error. */

@@ -1,8 +1,9 @@
 /* ring.c - a bounded ring with one producer and one consumer. When it is full, it merges
  * snapshots instead of blocking; see ring.h.
  *
- * `written` and `read` only grow. Their difference is the number of snapshots in the ring. Only
- * one thread changes each of them, with release order, when it has finished with the slot.
+ * The counters `written` and `read` only grow. Their difference is the number of snapshots in
+ * the ring. The writer changes only `written`, and the reader changes only `read`. Each does so
+ * with release order when it has finished with the slot.
  */
 #include "tui/model/ring.h"
 
@@ -85,7 +86,7 @@ static bool wait_for_room(struct esp_ring *ring)
     return true;
 }
 
-/* Publishes a pending snapshot: swaps its buffers with those of a free slot. */
+/* Publishes a pending snapshot by swapping its buffers with the buffers of a free slot. */
 static void flush(struct esp_ring *ring, int which)
 {
     struct esp_snapshot *slot = next_slot(ring), empty = *slot;

@@ -35,7 +35,7 @@ void esp_ring_publish(struct esp_ring *ring);
 /* Returns the oldest snapshot, or NULL. esp_ring_pop() frees its slot. */
 const struct esp_snapshot *esp_ring_front(struct esp_ring *ring);
 void esp_ring_pop(struct esp_ring *ring);
-/* The reader calls this when it stops reading. If the writer is waiting, it gives up. */
+/* The reader calls this when it stops reading. Then the writer no longer waits for a slot. */
 void esp_ring_leave(struct esp_ring *ring);
 
 #endif

@@ -23,14 +23,14 @@ enum esp_snapshot_type {                           /* continues enum esp_event_t
                          ESP_SNAPSHOT_REFUSED, /* a prompt was refused; see `text` */
                          ESP_SNAPSHOT_CLEAR,   /* the text was cleared */
                          ESP_SNAPSHOT_COMPARE, /* a comparison begins with the drafter and
-                                                  verifier in `loaded`; without one, it ends */
+                                                  verifier in `loaded`; no drafter: it ends */
                          ESP_SNAPSHOT_FORK,    /* the text is replaced: `kept` tokens stay,
                                                   and `tokens` follow; `stage`: enum
                                                   esp_fork */
                          ESP_SNAPSHOT_SCORES,  /* `tokens` are those of the text from token
                                                   `start` on, with their scores */
-                         ESP_SNAPSHOT_RECORD,  /* the session is recorded to file `text`; "": it
-                                                  is not recorded */
+                         ESP_SNAPSHOT_RECORD,  /* recording to file `text` has begun; "": it
+                                                  has ended */
 };
 
 /* The reason why a session switched to another text. */
@@ -60,15 +60,15 @@ struct esp_setup {
     struct esp_session_values values; /* all settings except strings */
     int serial;                       /* number of the loaded pair, from 1; 0: no pair */
     bool anew;                        /* the text was tokenized again for this pair */
-    struct esp_tokens tokens;         /* texts of the tokens; if empty, the old ones are used */
+    struct esp_tokens tokens;         /* texts of the tokens; if empty, the old texts stay */
 };
 
 struct esp_snapshot {
     int type;
     bool second; /* it is an iteration of the compared session */
-    int stage;   /* stage events: the stage */
-    int kept;    /* rewind, fork: tokens that stay; drop: removed tokens */
-    int start;   /* drop: first removed token; scores: first token */
+    int stage;   /* of a stage event: the stage */
+    int kept;    /* of rewind and fork: number of tokens that stay; of drop: number removed */
+    int start;   /* of drop: first removed token; of scores: first token with a score */
     struct esp_iteration_copy iteration; /* of layer, stage and iteration events */
     struct esp_written *tokens;          /* (token_count) to append to the text */
     int token_count, token_capacity;

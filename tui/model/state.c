@@ -430,7 +430,7 @@ static int set_second(struct esp_state *state, const struct esp_setup *loaded)
     return 0;
 }
 
-/* Stores the current text as one to which undo can go back. */
+/* Stores the current text, so undo can go back to it. */
 static int keep_text(struct esp_state *state)
 {
     return state->has_branches ? esp_branches_keep(&state->branches) : 0;
@@ -531,8 +531,8 @@ static void set_phase(struct esp_state *state, const struct esp_snapshot *snapsh
         state->has_partial = false;
 }
 
-/* If an event changes the text in a way that can be undone, stores the text before it for
- * undo. */
+/* If an event is going to change the text in a way that can be undone, stores the current text
+ * for undo. */
 static int keep_before(struct esp_state *state, int type)
 {
     switch (type) {

@@ -38,8 +38,8 @@ struct esp_state {
     /* `branches` has all texts of a live session. A replay has only the recorded text. */
     bool has_branches;
     struct esp_branches branches;
-    /* The place in the tree of branches where each of the last iterations begins. That of
-     * iteration i is begins[i % ESP_KEPT]. */
+    /* The place in the tree of branches where each of the last iterations begins. Iteration i
+     * has the entry begins[i % ESP_KEPT]. */
     struct esp_begin {
         int iteration;
         struct esp_text_place place;
@@ -101,8 +101,9 @@ bool esp_state_is_busy(const struct esp_state *state);
 
 /* Returns the iteration with this index, and sets *stages to the number of its finished stages.
  * If the index is -1 or this iteration is no longer in memory, returns the running iteration in
- * step mode, or else the newest one. If the newest one ends a text and has no drafted nodes,
- * returns the one before it if that has some. Returns NULL if there is no iteration. */
+ * step mode. If none is running, returns the newest iteration. If that iteration ends a text
+ * and drafted nothing, returns the iteration before it, but only if that one drafted something.
+ * Returns NULL if there is no iteration. */
 const struct esp_iteration *esp_state_iteration(const struct esp_state *state, int index,
                                                 int *stages);
 /* Returns the iteration that is `back` iterations before the newest complete one, or NULL. */
@@ -111,16 +112,16 @@ const struct esp_iteration *esp_state_kept(const struct esp_state *state, int ba
 int esp_state_neighbour(const struct esp_state *state, int index, int step);
 
 /* Statistics over the last 32 iterations, or over fewer if a setting has changed since then.
- * During a comparison, they include all iterations since it began, as the table in the compare
- * pane does. */
+ * During a comparison, they include all iterations since the comparison began, like the table
+ * in the compare pane. */
 struct esp_figures {
     int iterations;
     double tokens_per_second; /* without pauses of the machine (engine/pace.h); 0: unknown */
     double tokens_per_iteration;
     double acceptance; /* accepted / drafted nodes; NaN if nothing was drafted */
-    double path_share; /* accepted path length / deepest drafted depth; NaN if none drafted */
+    double path_share; /* accepted path length / deepest drafted depth; NaN: nothing drafted */
     double speedup;    /* over plain decoding, not counting pauses; 0: not measured */
-    bool timed;        /* there are times, because some iterations ran outside step mode */
+    bool timed;        /* some iterations ran outside step mode, so there are times */
     double seconds[ESP_STAGES]; /* means over these iterations */
     double exchange;            /* seconds of exchanges between ranks, included in `seconds` */
 };
@@ -128,8 +129,8 @@ struct esp_figures {
 struct esp_figures esp_state_figures(const struct esp_state *state);
 
 /* Returns the seconds per token of plain decoding. If one of the compared sessions is plain
- * decoding, they are those of that session. Otherwise they were measured between iterations.
- * Returns 0 if they were not measured. */
+ * decoding, this is the time of that session. Otherwise it was measured between iterations.
+ * Returns 0 if it was not measured. */
 double esp_state_baseline(const struct esp_state *state);
 
 /* Returns whether speculation is at least as fast as plain decoding, rounded to the shown

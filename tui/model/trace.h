@@ -5,8 +5,8 @@
  * comparisons, races, lessons, web pages. Iterations are added one by one.
  *
  * A session can continue forever. Therefore a trace stores only the last ESP_KEPT iterations,
- * and the values (viz/course.h) of at most ESP_POINTS. If `whole` is true, it stores all of
- * them. This is for the runs of races and lessons, which end.
+ * and the values (viz/course.h) of at most ESP_POINTS iterations. If `whole` is true, it stores
+ * all iterations. Races and lessons use this, because their runs end.
  */
 #ifndef ESP_TRACE_H
 #define ESP_TRACE_H

@@ -10,7 +10,8 @@ struct esp_choice {
 
 /* A list of completions, which owns the texts of its entries. */
 struct esp_choices {
-    const char *before, *word; /* the word to complete, and the part of the line before it */
+    /* `word` is the word to complete. `before` is the part of the line before it. */
+    const char *before, *word;
     struct esp_choice choice[ESP_MOST_CHOICES];
     int count;
     char append; /* character to put after a completed word; '\0': none */

@@ -2,10 +2,10 @@
  *
  *     ESC [ parameters final     CSI: cursor keys, "number ~" keys, paste brackets
  *     ESC [ < b ; x ; y M|m      mouse: pressed, released (SGR form)
- *     ESC [ M b x y              mouse, old form, from terminals without the new one: dropped
+ *     ESC [ M b x y              mouse, old form, from terminals without SGR form: ignored
  *     ESC O final                SS3: F1..F4, cursor keys in application mode
  *     ESC [ [ A..E               F1..F5 of the Linux console
- *     ESC ] 11;rgb:R/G/B         the background's colour, if it was asked for; ends with BEL or
+ *     ESC ] 11;rgb:R/G/B         the background's colour, if it was requested; ends with BEL or
  *                                ESC \
  *     ESC key                    Meta
  */
@@ -292,7 +292,7 @@ void esp_decode_flush(struct esp_decoder *decoder)
     if (decoder->pasting)
         return;
     decoder->pending_count = 0;
-    if (escape && count > 2 && second == ']') { /* not an answer, but typed */
+    if (escape && count > 2 && second == ']') { /* the user has typed these characters */
         decoder->key(decoder->user, ']' | ESP_KEY_META);
         for (size_t i = 2; i < count; i++)
             decoder->key(decoder->user, (unsigned char)decoder->pending[i]);
@@ -300,7 +300,7 @@ void esp_decode_flush(struct esp_decoder *decoder)
     }
     if (escape && count == 1)
         decoder->key(decoder->user, ESP_KEY_ESCAPE);
-    else if (escape && count == 2) /* a character that is not complete */
+    else if (escape && count == 2) /* a key with Meta, or an incomplete character */
         decoder->key(decoder->user, (second < 0x80 ? second : 0xfffd) | ESP_KEY_META);
 }
 

@@ -31,8 +31,8 @@ void esp_decode(struct esp_decoder *decoder, const char *bytes, size_t count);
 /* Returns whether a sequence is incomplete. If no byte follows for a short time, it was the key
  * Escape. */
 bool esp_decode_waits(const struct esp_decoder *decoder);
-/* Handles the pending bytes as single keys. Must be called when no byte has followed for that
- * time. */
+/* Handles the pending bytes as single keys. Must be called when no byte has followed for a
+ * short time. */
 void esp_decode_flush(struct esp_decoder *decoder);
 /* Returns whether the pending bytes can be a part of the answer to OSC 11. There can be longer
  * pauses between the parts of this answer. */

@@ -58,6 +58,6 @@ int esp_fuzzy_score(const char *query, const char *text)
         result = best[j] > result ? best[j] : result;
     if (result == NONE)
         return -1;
-    result = 4 * result - length; /* the shorter of two equal matches wins */
+    result = 4 * result - length; /* if two texts match equally well, the shorter one wins */
     return result > 0 ? result : 0;
 }

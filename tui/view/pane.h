@@ -25,14 +25,14 @@ struct esp_look {
     int node;      /* the node at the tree's cursor, while an iteration is held */
     int token;     /* the token at the text's cursor; -1 if there is no cursor */
     bool of_token; /* the node pane shows this token, not a node of the tree */
-    int likely;    /* index of the alternative to this token at the node pane's cursor */
+    int likely;    /* the node pane's cursor: index of an alternative to this token */
     int branch;    /* the branch at the branches pane's cursor; -1: the current one */
     int heat;      /* enum esp_heat, which says how tokens of the text are coloured */
     bool collapsed[ESP_MAX_NODES + 1]; /* nodes of the held tree whose children are hidden */
     bool explains;    /* the tree pane explains its node, because the node pane is hidden */
     bool grows_right; /* trees grow to the right; otherwise they are indented rows */
     char search[96];  /* the text to search for; "" if none */
-    long match;       /* byte at which the last match begins; -1 if there is none yet */
+    long match;       /* byte at which the latest match begins; -1: none yet */
     const char *const *help; /* lines of the help pane, NULL at the end */
 };
 
@@ -53,7 +53,7 @@ int esp_looked_token(const struct esp_look *look, const struct esp_state *state)
  * view->scroll stays between 0 and `most`. Returns false if the action does not scroll. */
 bool esp_pane_scroll(struct esp_pane_view *view, int action, int page, int most);
 
-/* The match to which a search has gone. */
+/* Describes the match that a search has found. */
 struct esp_search_result {
     int index, count; /* it is match `index` (from 1) of `count`; count 0: no match */
     bool round;       /* the search wrapped around */
@@ -70,8 +70,8 @@ struct esp_shown {
     bool wheel;                     /* the action comes from the mouse wheel */
 };
 
-/* Says where a new branch begins. The text before it is a text of the tree of branches,
- * followed by some more tokens. */
+/* Says where a new branch begins. It begins after the text that ends at `place`, followed by
+ * `tokens`. */
 struct esp_branch_point {
     struct esp_text_place place;
     int32_t tokens[ESP_MAX_NODES]; /* (count) */

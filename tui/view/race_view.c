@@ -27,7 +27,7 @@ enum {
     LEAST_FRAME = 5
 };
 
-/* The part of a side's run that is visible at this time of the race. */
+/* Says which part of a side's run is visible at a given time of the race. */
 struct view {
     int steps, tokens, written, all;
     double seconds; /* time on the side's own clock; stops at its end */

@@ -27,7 +27,7 @@
 
 enum {
     ESP_COLOUR_DEFAULT = -1,
-    ESP_COLOUR_NAMED = 0x1000000, /* plus 0 to 15: a named colour; below: 0xRRGGBB */
+    ESP_COLOUR_NAMED = 0x1000000, /* this + 0 to 15: a named colour; below this: 0xRRGGBB */
 };
 
 struct esp_appearance {

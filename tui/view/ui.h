@@ -16,7 +16,7 @@ struct esp_ui {
     struct esp_layout_options layout; /* `focused` is false if the input line has the focus */
     struct esp_pane_view view[ESP_PANES];
     struct esp_look look;
-    bool help;                       /* the help pane covers the others */
+    bool help;                       /* the help pane covers the other panes */
     bool stepping;                   /* step mode is on */
     double pace;                     /* most iterations per second; 0 means no limit */
     double rate;                     /* current iterations per second; 0 means unknown */

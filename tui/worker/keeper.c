@@ -50,8 +50,8 @@ struct esp_keeper {
     time_t created;
     struct timespec now;         /* time of the last records */
     int iterations, generations; /* number of the next iteration, and of the next generation */
-    int generation;              /* number of the generation of the next iterations */
-    int first_generation;        /* number in the library of the caller's generation 0 */
+    int generation;              /* number of the generation of the next iteration */
+    int first_generation;        /* the library's number for the caller's generation 0 */
     int numbered;                /* how many generations the caller has begun */
     struct esp_recording_header header;
     char target_path[1024], draft_path[1024];
@@ -232,7 +232,8 @@ static void finish(struct esp_keeper *k)
     if (k->id > 0 && k->library && whole && !k->private) {
         if (k->judged)
             drop_deleted(k);
-        esp_library_refresh(k->library, k->id, err, sizeof err); /* else a later list does it */
+        /* If this fails, the next command that lists the sessions does it. */
+        esp_library_refresh(k->library, k->id, err, sizeof err);
     }
     if (k->id > 0 && k->library)
         esp_library_release(k->library, k->id);

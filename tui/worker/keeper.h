@@ -18,7 +18,7 @@
 struct esp_keeper;
 
 /* A function that is called with a sentence about an error. It is called in the keeper's thread
- * or in that of the caller. */
+ * or in the caller's thread. */
 typedef void esp_keeper_tell(void *user, const char *sentence);
 
 /* Starts the keeper's thread. `resume` is the number of the kept session to continue, or 0 for

@@ -27,7 +27,7 @@ enum esp_command_type {
     ESP_COMMAND_FORK, /* text (length bytes of struct esp_text_token), words to append or NULL;
                          enum esp_fork; flag: continue it (worker_branch.c) */
     ESP_COMMAND_CONTINUE, /* text as for FORK; number of continuations */
-    ESP_COMMAND_SCORES,   /* first token, number of tokens whose scores to report */
+    ESP_COMMAND_SCORES,   /* first token, number of tokens; reports their scores */
     ESP_COMMAND_KEEP,     /* struct esp_resume and its text (length bytes), path of the library;
                              flag: private (keeper.h). Later commands change only the flag */
     ESP_COMMAND_JUDGE,    /* name of a branch; its number, 1 if marked + 2 if deleted */

@@ -15,7 +15,7 @@
 #include "kernels/clock.h"
 #include "tui/model/quiet_thread.h"
 
-enum { PATIENCE = 3 /* seconds for which we wait until the thread has ended */ };
+enum { PATIENCE = 3 /* seconds to wait for the end of the thread */ };
 
 /* ------------------------------------------------------------------ the thread */
 

@@ -25,7 +25,8 @@ int esp_worker_open(struct esp_worker **worker, const struct esp_engine_options 
                     const struct esp_session_options *session, int tokens, char *err,
                     size_t errlen);
 /* Ends the thread. Returns false if it has not ended within a few seconds. This happens, for
- * example, with a long prompt on a slow machine. Then the thread still uses its memory. */
+ * example, with a long prompt on a slow machine. Then the thread still uses the memory of the
+ * worker. */
 bool esp_worker_close(struct esp_worker *worker);
 
 /* Returns the reporter, which has the thread's snapshots and a file descriptor that is readable

@@ -24,8 +24,8 @@ static double stride(const struct esp_session *session)
 }
 
 /* The pace sets a time per iteration. Returns the fraction of this time that an iteration gets.
- * In a comparison, half of the time is for the second session. It is divided among its
- * iterations for the same tokens. */
+ * In a comparison, half of the time is for the second session. That half is divided among the
+ * second session's iterations for the same tokens. */
 static double share_of_pace(const struct esp_worker *worker, bool second)
 {
     const struct esp_session *other = worker->second.compare.second;
@@ -145,8 +145,8 @@ void esp_worker_observe(void *user, const struct esp_event *event)
 }
 
 /* Reports an event of the second session. This session waits to keep the pace, too. An
- * iteration after a pause takes longer, and the pause must not always be before the same
- * session. */
+ * iteration after a pause takes longer. If only the first session waited, the pause would
+ * always be before the same session, and its times would look worse. */
 void esp_worker_observe_second(void *user, const struct esp_event *event)
 {
     struct esp_worker *worker = user;

@@ -38,7 +38,7 @@ struct esp_session_recording {
     bool stepped; /* the previous iteration ran in step mode */
 };
 
-/* What is needed to store the session in the library of kept sessions. */
+/* The data for storing the session in the library of kept sessions. */
 struct esp_keeping {
     struct esp_keeper *keeper;             /* NULL before the first ESP_COMMAND_KEEP */
     _Atomic(struct esp_keeper *) settling; /* the same keeper, for the UI thread */
@@ -79,7 +79,7 @@ struct esp_worker {
     struct esp_models pair;
     struct esp_second second;
     struct retired *retired;
-    int serial; /* number of the pair (struct esp_setup) */
+    int serial; /* number of the loaded pair, as in struct esp_setup */
     struct esp_session_recording record;
     struct esp_keeping keeping;
     struct esp_continuations continuations;
@@ -117,8 +117,9 @@ void esp_worker_note(struct esp_worker *worker, const struct esp_event *event);
 
 /* ---- worker_keep.c */
 
-/* Executes ESP_COMMAND_KEEP, which starts to store the session in the library, pauses this or
- * resumes it. Returns whether a kept session is continued with these models. */
+/* Executes ESP_COMMAND_KEEP. The first such command begins to store the session in the library.
+ * Later commands make the session private or store it again. Returns whether a kept session is
+ * continued with these models. */
 bool esp_worker_keep(struct esp_worker *worker, const struct esp_message *command);
 /* Must be called after models were loaded. `anew` is true if the vocabulary has changed. */
 void esp_worker_keep_models(struct esp_worker *worker, bool anew);

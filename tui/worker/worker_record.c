@@ -30,7 +30,7 @@ void esp_worker_stop_recording(struct esp_worker *worker)
         ESP_TELL(worker, MESSAGE, "recorded to %.500s", record->path);
 }
 
-/* Records an event. If the recording cannot be written, it ends. */
+/* Records an event. If writing fails, ends the recording. */
 static void record_event(struct esp_worker *worker, const struct esp_event *event)
 {
     if (!worker->record.recorder)

@@ -4,7 +4,7 @@
  * against the target's exact distribution (engine/lossless.h). Plain decoding is tested in the
  * same way first, and each pair is also compared with plain decoding directly. A correct
  * program fails one run in a thousand by chance. This probability is divided evenly among all
- * tests of a run (Bonferroni). At temperature 0 every token must be that of plain decoding.
+ * tests of a run (Bonferroni). At temperature 0 every token must equal that of plain decoding.
  */
 #include <cJSON.h>
 #include <math.h>
@@ -22,7 +22,7 @@ enum { TOKENS = 8, MOST_PAIRS = 1024 };
 static const double FALSE_ALARMS = 1e-3; /* probability that a correct program fails a run */
 
 struct pair {
-    const char *drafter, *verifier; /* as given to a session. Verifier NULL is the default */
+    const char *drafter, *verifier; /* as given to a session; verifier NULL: the default */
     char drafter_name[ESP_SPEC_TEXT], verifier_name[ESP_SPEC_TEXT];
     bool lossy;
     struct esp_lossless result;

@@ -16,7 +16,7 @@
 
 enum { CLI_CHOICE_SPEC = 512 };
 
-/* Sums of a result, such as the speed, over all prompts. */
+/* Adds up one quantity, such as the speed, over all prompts. */
 struct cli_series {
     int count;
     double sum, squares;

@@ -20,7 +20,7 @@ struct side {
     struct esp_session *session;
     struct esp_stats stats;
     char drafter[1024], verifier[1024];
-    struct esp_contender contender; /* the same data, to name the side in texts */
+    struct esp_contender contender; /* the same data, from which viz/versus.h makes sentences */
 };
 
 static void look(struct side *side, struct esp_session *session)
@@ -38,8 +38,8 @@ static void look(struct side *side, struct esp_session *session)
 
 /* ------------------------------------------------------------------ output */
 
-/* Returns the seconds per token of plain decoding. If one side is plain decoding, they are
- * those of that side. Otherwise they were measured between the iterations. */
+/* Returns the seconds per token of plain decoding. If one side is plain decoding, this is the
+ * time of that side. Otherwise it was measured between the iterations. */
 static double baseline_of(const struct side sides[2])
 {
     for (int i = 0; i < 2; i++)

@@ -151,7 +151,8 @@ static int parts(int n)
     return parts;
 }
 
-/* Removes the slower half of plain decoding's rivals, and frees their caches. */
+/* Removes the slower half of the candidates, but never plain decoding. Frees the caches of the
+ * removed candidates. */
 static void halve(struct cli_contest *c)
 {
     for (int n = rivals(c) / 2; n > 0; n--) {

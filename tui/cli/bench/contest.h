@@ -26,7 +26,7 @@ struct cli_candidate {
 };
 
 struct cli_contest {
-    struct cli_candidate *candidate; /* (count) plain decoding is first until sorted */
+    struct cli_candidate *candidate; /* (count) before sorting, plain decoding is first */
     int count;
     int rounds;        /* number of complete rounds */
     int tokens;        /* new tokens in a round; 0: as many as the time allows */

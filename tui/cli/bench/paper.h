@@ -1,5 +1,5 @@
-/* paper.h - reads a file that lists figures of a paper, and says where a suite's table has the
- * same figures.
+/* paper.h - reads a file that lists figures of a paper. The file also says where the table of a
+ * suite has the corresponding figures.
  *
  * These files are sessions/samples/NAME.paper; README.md there describes their lines.
  */

@@ -363,7 +363,7 @@ static bool begins_series(const struct cli_table *t, int row, int x, const char 
 struct plotted {
     char label[SERIES][CELL];
     struct esp_plot_series series[SERIES]; /* (count) */
-    const char **names;                    /* (names_count) those values of x that are words */
+    const char **names;                    /* (names_count) the values of x that are words */
     double *x, *y, *error;                 /* (used) the points of all series */
     int count, names_count, used;
 };

@@ -21,7 +21,7 @@
 #include "tui/cli/bench/prompt_list.h"
 #include "tui/cli/bench/result_table.h"
 
-/* The largest numbers of the things that each comment names. */
+/* Each value is the largest number of the things that its comment names. */
 enum {
     SUITE_WORD = 256,   /* bytes of a word, NUL included */
     SUITE_KEYS = 4,     /* keys that vary together, in one 'vary' line */
@@ -57,8 +57,8 @@ struct cli_suite_choice {
 struct cli_suite {
     char name[SUITE_WORD], path[PATH_MAX], prompts[PATH_MAX];
     char title[SUITE_WORD], source[SUITE_WORD], target[PATH_MAX];
-    int most_prompts, max_nodes; /* 0: all prompts; the engine's default */
-    int ranks;                   /* 0: as the flag says, or none without the flag */
+    int most_prompts, max_nodes; /* 0: use all prompts, or the engine's default */
+    int ranks;                   /* 0: use --ranks; without --ranks there are none */
     const struct cli_suite_measure *measure;
     struct cli_vary vary[SUITE_VARIES];
     int varies;
@@ -89,7 +89,7 @@ struct cli_case {
     char spec[SUITE_WORD];
     const char *with;       /* the choice's own settings */
     char draft[SUITE_WORD]; /* a folder inside the folder --draft; "": --draft itself */
-    int settings; /* number of the case's settings; equal settings have the same number */
+    int settings;           /* identifies the settings; equal settings have the same number */
     int tokens, prompt_tokens;
     char delay[32];                 /* delay of exchanges between ranks; "" if none */
     struct esp_nominal_costs costs; /* NaN: measured, or not needed by the drafter */
@@ -141,8 +141,8 @@ bool cli_suite_can_choose(const char *name);
 /* Adds the key columns to a table that a measure fills itself. Returns false if there is no
  * room. */
 bool cli_suite_keys(struct cli_table *table, const struct cli_suite_plan *plan);
-/* Begins a row of such a table with the keys of row `row` of the plan. Sets *cell to the first
- * cell after the keys. Returns false if there is no memory. */
+/* Adds a row to a table that a measure fills itself. Copies the keys of row `row` of the plan,
+ * and sets *cell to the first cell after them. Returns false if there is no memory. */
 bool cli_suite_begin_row(struct cli_table *table, const struct cli_suite_plan *plan, int row,
                          const char *category, struct cli_cell **cell);
 /* Returns category `index` of the table's rows, or NULL after the last one. Without the line
@@ -161,7 +161,7 @@ const struct cli_case *cli_suite_best(const struct cli_suite_plan *plan, int row
 
 struct cli_choice;
 
-/* A run of a case on a prompt. */
+/* Describes a run: a case continues one prompt. */
 struct cli_suite_run {
     const struct cli_options *o;
     const struct cli_case *of;

@@ -20,8 +20,8 @@ struct planning {
     const struct cli_suite *suite;
     const struct cli_options *options;
     int value[SUITE_VARIES];
-    struct cli_case settings; /* the settings that these values give; no choice yet */
-    int without_costs;        /* number of the same settings without costs */
+    struct cli_case settings; /* the settings that the values give; has no choice yet */
+    int without_costs;        /* the number that these settings get if costs are ignored */
     struct cli_suite_row *row;
     char *err;
     size_t errlen;

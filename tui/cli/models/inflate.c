@@ -26,7 +26,7 @@ const struct cli_command cli_inflate = {
     .most = 2,
     .details =
         "Every hidden dimension, head and MLP unit is repeated --width times, with weights\n"
-        "divided so that the logits stay the same. Layers beyond those of SRC compute\n"
-        "everything and add zero. The result costs as much as any model of its size.\n",
+        "divided so that the logits stay the same. Further layers are computed in\n"
+        "full, but add zero. A pass takes as long as with any other model of this size.\n",
     .run = run,
 };

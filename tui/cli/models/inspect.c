@@ -230,7 +230,7 @@ static void print_pair(const struct esp_model_info *target, const struct esp_mod
     if (draft->translated)
         snprintf(same, sizeof same,
                  "the draft has another vocabulary, with %d of the target's %d tokens and "
-                 "%.1f %% of those of a sample text",
+                 "%.1f %% of the tokens of a sample text",
                  draft->shared, target->vocabulary, 100 * draft->text_share);
     printf("%-12s yes: %s; the draft has %.1f %% of the target's parameters%s\n", "pair fits",
            same, 100.0 * (double)draft->parameters / (double)target->parameters,

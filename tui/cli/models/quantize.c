@@ -37,12 +37,12 @@ static int run(struct cli_options *o)
         esp_safe_print(stdout, "; most in %s: %.2f %%", report.worst_name, 100 * report.worst);
     printf("\n");
     if (report.mtp)
-        printf("%-10s the model's, which drafts for it\n", "MTP layer");
+        printf("%-10s in the same file; --draft mtp drafts with it\n", "MTP layer");
     if (*report.mtp_left_out)
         esp_complain("MTP layers are left out: %s", report.mtp_left_out);
     if (report.other_tokens > 0)
         esp_complain("the tokenizer of the new file splits %d of %d tokens of a test text "
-                     "differently, since GGUF cannot express all that tokenizer.json can",
+                     "differently, because GGUF cannot express all that tokenizer.json can",
                      report.other_tokens, report.tokens);
     if (report.ignored_window > 0)
         esp_complain(

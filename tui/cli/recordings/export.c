@@ -181,7 +181,7 @@ static void name_models(struct job *job)
 /* ------------------------------------------------------------------ writing */
 
 /* Writes the name of the file for one of several iterations. The number of the iteration
- * replaces %d in the name. Without %d, it is put before the file name extension. */
+ * replaces %d in the name. Without %d, the number is put before the extension. */
 static int name_file(const struct job *job, int iteration, char path[PATH_MAX])
 {
     const char *output = job->o->output, *mark = strstr(output, "%d");

@@ -20,15 +20,16 @@
 struct verify {
     struct esp_engine *engine;
     struct esp_session *session;
-    struct esp_recording_header ours, header; /* `ours`: loaded models; `header`: `session` */
+    /* `ours` describes the loaded models. `header` has the current settings of `session`. */
+    struct esp_recording_header ours, header;
     struct esp_kept_text text;
-    int *writers; /* number of the generation of each iteration; -1: unknown */
+    int *writers; /* for each iteration, the number of its generation; -1: unknown */
     struct esp_text_place
         *last;  /* end of the longest text of each generation; length 0: none is kept */
     int same;   /* generations that gave the same tokens */
     int others; /* generations that other models wrote */
-    int differ; /* generations that gave other tokens */
-    int broken; /* generations that gave other tokens, which is an error */
+    int differ; /* generations that gave other tokens, including `broken` */
+    int broken; /* generations that gave other tokens, although this must not happen */
     char *err;
     size_t errlen;
 };
@@ -164,7 +165,7 @@ static int verify_generation(void *user, const struct esp_kept_generation *g)
     struct verify *v = user;
     struct esp_recording_header header;
     if (g->number >= v->text.generations || v->last[g->number].length <= g->place)
-        return ESP_OK; /* the session no longer has its text */
+        return ESP_OK; /* the session no longer has this generation's text */
     const struct esp_text_place place = v->last[g->number];
     int status =
         esp_header_from_json(&header, g->header, strcspn(g->header, "\n"), v->err, v->errlen);

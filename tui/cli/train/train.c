@@ -48,7 +48,7 @@ const struct cli_command cli_train = {
         "make.\n"
         "The target runs over the text once; its outputs are kept in DIR/features.bin until "
         "the end.\n"
-        "Ctrl-C leaves a checkpoint; --resume with the same other options continues from it "
+        "Ctrl-C leaves a checkpoint; the same command with --resume continues from it "
         "and\n"
         "gives bit-identical results. Every twentieth piece of the text is held out, to "
         "measure "

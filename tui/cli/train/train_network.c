@@ -26,7 +26,7 @@ struct showing {
     const struct cli_options *o;
     bool terminal;
     enum esp_train_stage stage;
-    double began, drawn;         /* times when the stage began, and of the last drawing */
+    double began, drawn;         /* times of the start of the stage and of the last drawing */
     int64_t first, first_tokens; /* numbers of steps and tokens done before the stage */
     int64_t printed; /* without a terminal: index of the last printed line; -1: none */
     int rows;        /* number of rows that the picture has on the terminal */

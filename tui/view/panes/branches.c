@@ -134,7 +134,7 @@ static void draw_branch(struct esp_canvas *canvas, const struct esp_shown *s,
  * that has this text, their parent. */
 struct family {
     int branch[COLUMNS]; /* (count) */
-    int from[COLUMNS];   /* (count) the token of the branch after that place */
+    int from[COLUMNS];   /* (count) index of the branch's first own token after that place */
     int count, most;
 };
 

@@ -39,8 +39,8 @@ static int row_count(const struct esp_shown *s, int width)
     return count;
 }
 
-/* Returns the top row. It is limited here because a pane that has become higher can scroll
- * less. */
+/* Returns the top row. When a pane has become higher, the largest scroll position is smaller.
+ * Therefore the scroll position is limited here. */
 static int top_row(const struct esp_shown *s, int width, int height)
 {
     const int most = row_count(s, width) - height;

@@ -26,7 +26,7 @@
 #include "viz/scrolled.h"
 #include "viz/wrap.h"
 
-enum { HIGH = 10 /* a pane with this many rows shows everything */ };
+enum { HIGH = 10 /* a pane with at least this many rows shows everything */ };
 
 /* Returns the node to show, or -1. */
 static int chosen_node(const struct esp_iteration *it, const struct esp_look *look)
@@ -267,7 +267,7 @@ static void draw_member(struct esp_canvas *canvas, const struct esp_shown *s, in
 
 /* Draws the children of a node by rank in at most `rows` rows, with their draft and target
  * probabilities and their branching. The last row says how many children do not fit. If there
- * is only one row, its end says so. Returns the next free row. */
+ * is only one row, this number is at its end. Returns the next free row. */
 static int draw_family(struct esp_canvas *canvas, const struct esp_shown *s, int parent,
                        int marked, int y, int rows)
 {

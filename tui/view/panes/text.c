@@ -4,8 +4,8 @@
  * generated the token, and the node pane explains the token. While an iteration is held, its
  * tokens are marked.
  *
- * The text can be long, so only the visible lines are wrapped, paragraph by paragraph. The pane
- * begins at the end of the text or at the line to which the user has scrolled, and goes
+ * The text can be long, so only the visible lines are wrapped, paragraph by paragraph. This
+ * begins at the end of the text, or at the line to which the user has scrolled, and continues
  * backward. Every PIECE bytes, the next space also ends a paragraph. This limits the work per
  * frame. Lines are identified by their first byte, so a scrolled view does not move while text
  * is added.
@@ -114,7 +114,7 @@ struct matches {
     const char *what;
     size_t length, end;
     long at;      /* start of the match at this byte or else of the next match; -1 if none */
-    long current; /* start of the match to which the search has gone; -1 if none */
+    long current; /* start of the match that the search found last; -1 if none */
 };
 
 static struct matches matches_in(const struct esp_wrap *w, const struct esp_look *look,
@@ -192,7 +192,7 @@ static int draw_line(struct esp_canvas *canvas, const struct esp_shown *s,
         x += shown.width;
         at += taken;
     }
-    /* A line break, or a blank at the end of a full line. */
+    /* The cursor can be on a line break, or on a blank at the end of a full line. */
     if (at < w->count && x < w->width && is_at_cursor(s, at, at + 1))
         esp_draw(canvas, x, y, ESP_STYLE_SELECTION, " ");
     return x;
@@ -235,7 +235,7 @@ static void draw_legend(struct esp_canvas *canvas, int heat, int y)
 
 static void draw_welcome(struct esp_canvas *canvas, const struct esp_shown *s)
 {
-    /* Returns whether the target is the built-in one. */
+    /* True if the target is a built-in model. */
     const bool small = strncmp(s->state->loaded.target, "fairytale-", 10) == 0;
     const bool chat = *s->state->loaded.chat;
     const char *tales = small && !chat ? "The built-in models have only read fairy tales: they "

@@ -3,7 +3,7 @@
  *
  * While the pane follows the newest iteration, it shows as much of the tree as fits, and folds
  * the other nodes. When the user moves the cursor, the iteration is held. Then the pane keeps
- * showing it while new iterations run, only the user folds nodes, and the node pane shows the
+ * showing it while new iterations run, and only the user folds nodes. The node pane shows the
  * node at the cursor.
  */
 #include "tui/view/pane.h"
