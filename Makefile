@@ -209,7 +209,7 @@ help:
 	@echo 'make test T=NAME  one test by its name, such as rows or options; QUICK=1: its short form'
 	@echo 'make cuda         $(BUILD)/libespalier-cuda.so, the GPU backend (needs nvcc; part of make);'
 	@echo '                  NVCC12=/path/to/nvcc of CUDA 12: libespalier-cuda12.so, too, for drivers before 580'
-	@echo 'make asan         only the sanitizer pass'
+	@echo 'make asan         only the tests under sanitizers'
 	@echo 'make fuzz         each harness of tests/fuzz for FUZZ_SECONDS=$(FUZZ_SECONDS) seconds; FUZZ=NAME: only that one (needs clang)'
 	@echo 'make check-arm    the program for 64-bit ARM and its tests, in an emulator (qemu-user, gcc-aarch64-linux-gnu);'
 	@echo '                  QUICK=1: only the short tests, which make check CI=true also runs'
@@ -217,13 +217,13 @@ help:
 	@echo 'make bench-cuda   on a machine with a GPU: its speed, as tables'
 	@echo 'make bench-cpu    speed of the CPU backend for every weight type, as a table'
 	@echo 'make bench-counted  speedups of drafters for given costs of rows and passes, without a clock'
-	@echo 'make bench-attention  time of the CPU backend'"'"'s attention by the order of a tree, as CSV'
-	@echo 'make cuda-kit     $(KIT): all that check-cuda and bench-cuda need, to copy to that machine'
+	@echo 'make bench-attention  time of the CPU backend'"'"'s attention for each order of the rows of a tree, as CSV'
+	@echo 'make cuda-kit     $(KIT): a folder with all that check-cuda and bench-cuda need, for a machine with a GPU'
 	@echo 'make deb          Debian packages in $(BUILD)/deb; make static: one program that needs no library;'
 	@echo '                  make dist: the source as an archive'
 	@echo 'make headless     $(BUILD)/headless/espalier: no ncurses, readline or graphviz'
 	@echo 'make install      to $$(DESTDIR)$$(PREFIX), PREFIX=$(PREFIX)'
-	@echo 'make uninstall    remove what install put there'
+	@echo 'make uninstall    remove the files that make install has installed'
 	@echo 'make pages        print man/espalier-drafters.7, -interface.7, the settings in man/espalier.1 and man/screen.svg again'
 	@echo 'make clean        remove $(BUILD)'
 	@echo 'ESPALIER_NO_APT=1 keeps make from installing Debian packages'
@@ -441,7 +441,7 @@ BUILD_DEBS := gcc make pkg-config libc6-dev libncurses-dev libreadline-dev libcj
 ARM_DEBS   := gcc-aarch64-linux-gnu qemu-user
 CHECK_DEBS := g++ tmux mandoc procps graphviz libxml2-utils $(if $(filter true,$(CI)),zsh fish $(if $(X86),$(ARM_DEBS)))
 
-# Installs the Debian packages in $(1) that are missing. Does nothing on other systems, or if ESPALIER_NO_APT is set.
+# Installs the Debian packages in $(1) that are missing. On other systems, and if ESPALIER_NO_APT is set, it does nothing.
 define install_debs
 	@if [ -z "$$ESPALIER_NO_APT" ] && command -v dpkg-query >/dev/null; then \
 	    missing=; \
@@ -471,7 +471,7 @@ deps-arm:
 DEMO_PROMPT := There was once upon a time a fisherman who lived with his wife in a little hut close by the sea.
 # A pass of the built-in target model takes less than a millisecond. On some machines this is so
 # short that drafting a tree saves little time. --width 4 makes the target four times as wide. Then
-# a pass takes as long as that of a model 16 times as large; the output is the same.
+# a pass takes as long as a pass of a model with 16 times as many weights; the output is the same.
 DEMO_WIDTH := 4
 # With this drafter, the user sees trees and thresholds change. In the interface, `:drafter auto`
 # chooses the fastest drafter.
@@ -674,7 +674,7 @@ cuda-kit: $(KIT)/espalier $(KIT)/tests/bench $(KIT)/tests/shapes $(addprefix $(K
 	@cp -r engine/models $(KIT)/share/espalier
 	@cp -r tests/vectors tests/prompts.txt $(KIT)/tests
 	@cp tests/cuda/run tests/cuda/compare $(KIT)
-	@du -sm $(KIT) | awk '$$1 > 60 { print "the kit has " $$1 " MB, more than the 60 that are easily carried"; exit 1 }'
+	@du -sm $(KIT) | awk '$$1 > 60 { print "the kit has " $$1 " MB; it must not have more than 60 MB, so that it is easy to copy"; exit 1 }'
 	@touch $(KIT)/ready
 
 # If the kit was copied to this machine, it must not be built again.

@@ -32,7 +32,7 @@ extern "C" {
     X(MODELS, text, draft, "draft", 0, 0, 0, "MODEL",                                          \
       "draft, named the same way: a smaller model, or an EAGLE head for the target;"           \
       " mtp: the target's MTP layer; self: a quantised copy of the target (self:q4_k, q4_0, "  \
-      "q8_0); none; auto: mtp if there is one, else self if it is expected to pay")
+      "q8_0); none; auto: mtp if there is one, else self if it should save time")
 
 #define ESP_ENGINE_BACKEND(X)                                                                  \
     X(DEVICE, text, backend, "backend", 0, 0, 0, "auto|NAME",                                  \
@@ -55,32 +55,34 @@ extern "C" {
  * output stays the same. */
 #define ESP_ENGINE_VALUES(X)                                                                   \
     X(MODELS, choice, draft_match, "draft-match", 0, 2, 0, "auto|tokens|text",                 \
-      "how a draft with another vocabulary drafts: tokens that both have, or text that is "    \
-      "encoded again; auto: text if few tokens are shared")                                    \
+      "how a draft with another vocabulary drafts: tokens that both vocabularies have, or "    \
+      "text that is encoded again; auto: text if few tokens are shared")                       \
     X(DEVICE, whole, threads, "threads", 1, 1024, 0, "auto|NUMBER",                            \
       "processor threads; auto: one per performance core; at most one per core")               \
     X(DEVICE, whole, ranks, "ranks", 1, 64, 1, "NUMBER",                                       \
       "divide the target among this many processes or, with --backend cuda, GPUs; the output " \
       "stays the same")                                                                        \
     X(DEVICE, text, hosts, "hosts", 0, 0, 0, "A,B,..",                                         \
-      "machines of the ranks, which use MPI; the first is this one (localhost); empty: "       \
-      "only this machine")                                                                     \
+      "machines on which ranks run, connected by MPI; the first is this machine (localhost); " \
+      "empty: only this machine")                                                              \
     X(DEVICE, text, launcher, "launcher", 0, 0, 0, "PROGRAM",                                  \
-      "the mpirun that starts the ranks; empty: the first that is found")                      \
+      "the mpirun that starts the ranks; empty: the first one that is found")                  \
     X(DEVICE, text, ranks_split, "ranks-split", 0, 0, 0, "rows|layers",                        \
       "what a rank computes: some rows of every matrix, or whole layers (for slow networks)")  \
     X(DEVICE, text, ranks_parts, "ranks-parts", 0, 0, 0, "A:B:..",                             \
       "ratio of the ranks' parts (3:1); empty: equal parts")                                   \
     X(DEVICE, text, ranks_whole, "ranks-whole", 0, 0, 0, "KIND,..|none",                       \
-      "matrices that every rank computes whole: attention, output, mlp, experts, down, "       \
-      "head, states, gates; empty: those that take longer to exchange than to compute")        \
+      "matrices that every rank computes completely: attention, output, mlp, experts, down, "  \
+      "head, states, gates; empty: matrices whose results take longer to exchange than to "    \
+      "compute")                                                                               \
     X(MEMORY, size, memory, "memory", 0, 0, 0, "SIZE",                                         \
       "limit memory (600M, 2G): layers that do not fit are read from disk on every pass; 0: "  \
       "no limit")                                                                              \
     X(MEMORY, size, gpu_memory, "gpu-memory", 0, 0, 0, "SIZE",                                 \
-      "limit a GPU's memory: layers that do not fit are copied to it on every pass; 0: all "   \
-      "that is free")                                                                          \
-    X(DEVICE, whole, device, "device", 0, 1023, 0, "NUMBER", "which GPU, numbered from 0")     \
+      "limit a GPU's memory: layers that do not fit are copied to the GPU on every pass; 0: "  \
+      "all free memory")                                                                       \
+    X(DEVICE, whole, device, "device", 0, 1023, 0, "NUMBER",                                   \
+      "number of the GPU, counted from 0")                                                     \
     X(PRECISION, flag, exact, "exact", 0, 1, 0, "on|off",                                      \
       "on a GPU, bit-identical results for trees of all sizes; on the processor, "             \
       "activations of 16 bits instead of 8 for weights of 4 to 6 bits")                        \

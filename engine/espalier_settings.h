@@ -31,11 +31,12 @@ extern "C" {
     X(whole, top_k, "top_k", 0, INT32_MAX, 0, "NUMBER",                                        \
       "sample from this many of the likeliest tokens; 0: from all")                            \
     X(seed, seed, "seed", 0, 0x1p64, 0, "NUMBER",                                              \
-      "seed of all random numbers; if not given, random for a text, 0 for a measurement")      \
+      "seed of all random numbers; if not given: a random seed for a text, 0 for a "           \
+      "measurement")                                                                           \
     X(choice, order, "order", 0, 2, 0, "bfs|dfs|hpd",                                          \
       "order of the tree's rows in the target's pass")                                         \
     X(flag, baseline, "baseline", 0, 1, 0, "on|off",                                           \
-      "measure plain decoding now and then, for comparison")                                   \
+      "measure plain decoding from time to time, for comparison")                              \
     X(flag, ignore_eos, "ignore_eos", 0, 1, 0, "on|off",                                       \
       "continue after the end of the text or turn, to measure a fixed length")                 \
     X(choice, chat, "chat", 0, ESP_CHAT_CHOICES - 1, 0, ESP_CHAT_NAMES,                        \
@@ -52,7 +53,8 @@ extern "C" {
       "a text that the answer will resemble, such as the file to be changed; its tokens "      \
       "are drafted first")                                                                     \
     X(text, system, "system", 0, 0, 0, "auto|TEXT",                                            \
-      "system prompt of conversations, may be empty; auto: the one in the chat template")
+      "system prompt of conversations (may be empty); auto: the system prompt in the chat "    \
+      "template")
 
 struct esp_session_values {
 #define X(kind, field, name, minimum, maximum, value, values, help) ESP_VALUE_##kind field;

@@ -294,7 +294,7 @@ struct esp_drafter_ops {
  * division. */
 #define ESP_DIFFERS_TEMPERED                                                                   \
     "The draft's logits are divided by draft_temp, which is learned unless you set it. "       \
-    "With --draft-temp off this is not done, as in the source"
+    "With --draft-temp off, the logits are not divided, as in the source"
 
 extern const struct esp_drafter_ops *const esp_drafters[]; /* NULL-terminated */
 const struct esp_drafter_ops *esp_drafter_find(const char *name);
@@ -306,7 +306,7 @@ enum { ESP_PRUNE_CUT, ESP_PRUNE_STOP };
     {                                                                                          \
         "cache", ESP_CHOICE, 0, 1, 0,                                                          \
             .choices = "keep|rebuild",                                                         \
-            .help = "keep accepted KV rows, or compute them again, as a paper describes"       \
+            .help = "keep: keep accepted KV rows; rebuild: compute them again, as papers do"   \
     }
 #define ESP_PARAM_DRAWS(sampled)                                                               \
     {                                                                                          \

@@ -74,7 +74,8 @@ static const struct esp_param params[] = {
     [TAU] = {"tau", ESP_REAL, 0, 1, 0.05, .help = "cut paths less likely than this"},
     [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 256, .help = "maximum number of nodes"},
     [W] = {"W", ESP_INT, 1, ESP_HISTORY_LONGEST, 10,
-           .help = "iterations that history averages over (with history=step: generations)"},
+           .help = "history averages acceptance over this many iterations (history=step: "
+                   "generations)"},
     [TARGET] = {"target", ESP_REAL, 0, 1, 0.7,
                 .help = "history=step and proportional: the acceptance to aim for"},
     [ETAD] = {"etaD", ESP_REAL, 0, 10, 0.5, .help = "history=proportional: step size of D0"},
@@ -89,8 +90,9 @@ static const struct esp_param params[] = {
     [DEPTH] = {"depth", ESP_FLAG, 0, 1, 1, .help = "depth follows probability (off: D0)"},
     [HISTORY] = {"history", ESP_CHOICE, 0, 3, ESP_HISTORY_OFF,
                  .choices = "off|step|proportional|price",
-                 .help = "thresholds follow acceptance as in the released program, as printed "
-                         "in the paper, or by price"},
+                 .help = "how thresholds follow acceptance; step: as in the released program; "
+                         "proportional: as printed in the paper; price: by whether the "
+                         "deepest layer is worth its cost"},
     [PRUNE] = ESP_PARAM_PRUNE,
     [DRAWS] = ESP_PARAM_DRAWS("swor"),
     [ROOT] = ESP_PARAM_ROOT,
@@ -243,8 +245,8 @@ const struct esp_drafter_ops esp_drafter_dynatree = {
         "band. history=proportional is the paper's rule with three differences: acceptance "
         "is path length / depth (accepted / drafted tokens stays low with side branches), "
         "rhodeep is adapted and taul (app. D) is not, and tauh stays above taul. The paper "
-        "prints no step sizes, so those here are our own. prune=cut follows the paper's "
-        "text, and prune=stop the released program. " ESP_DIFFERS_TEMPERED,
+        "prints no step sizes, so the step sizes here are our own. prune=cut follows the "
+        "paper's text, and prune=stop the released program. " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK | ESP_DRAW_SWOR,
     .params = params,
     .state_size = sizeof(struct esp_history),

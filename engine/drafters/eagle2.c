@@ -17,7 +17,7 @@ enum { BEAM, DEPTH, N };
 
 static const struct esp_param params[] = {
     [BEAM] = {"k", ESP_INT, 1, ESP_MAX_TOP, 10,
-              .help = "nodes expanded per depth, and children of each"},
+              .help = "nodes expanded per depth, and children per expanded node"},
     [DEPTH] = {"depth", ESP_INT, 1, 64, 7, .help = "depth of the tree"},
     [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 60, .help = "nodes kept for verification"},
     {0},

@@ -57,7 +57,7 @@ const struct esp_drafter_ops esp_drafter_fixed = {
     .summary = "a tree of fixed depth and breadth, with unlikely paths cut",
     .source = "dynatree-fixed-tree, sec. 3.3",
     .differs =
-        "if a layer exceeds N, its likeliest nodes are kept instead of its first ones. "
+        "if a layer exceeds N, its likeliest nodes are kept instead of its first nodes. "
         "prune=cut follows sec. 3.3. prune=stop follows alg. 1 and the released program, "
         "which verify leaves below tau without expanding them. "
         "root=draft,cache=rebuild,prune=stop is exactly alg. 1, except for the choice of "

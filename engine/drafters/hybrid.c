@@ -167,9 +167,9 @@ const struct esp_drafter_ops esp_drafter_hybrid = {
     .summary = "the draft's likeliest nodes and copied passages in one tree",
     .source = "salf-talf, alg. 2; SuffixDecoding, Oliaro et al. 2024, sec. 4.3",
     .differs =
-        "SuffixDecoding uses either the model's tree or the retrieved one, and a threshold "
-        "decides. Here both form one tree. The retrieved tree is used alone if such trees "
-        "have been accepted at least as deep as the model's. " ESP_DIFFERS_TEMPERED,
+        "SuffixDecoding uses either the model's tree or the retrieved tree, and a threshold "
+        "decides. Here both form one tree. The retrieved tree is used alone if retrieved "
+        "trees have been accepted at least as deep as the model's trees. " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK,
     .asks = ESP_ASK_EXPECTED | ESP_ASK_RECYCLED,
     .params = params,

@@ -135,9 +135,9 @@ static int draft(struct esp_draft *d)
 
 const struct esp_drafter_ops esp_drafter_ngram = {
     .name = "ngram",
-    .summary = "what followed the same tokens earlier in the text; needs no draft model",
+    .summary = "tokens that followed the same words earlier in the text; needs no draft model",
     .source = "prompt lookup decoding",
-    .differs = "several matches make a tree. Prompt lookup uses only the first",
+    .differs = "several matches make a tree. Prompt lookup uses only the first match",
     .draws = ESP_DRAW_TOPK,
     .without_model = true,
     .params = params,

@@ -1,4 +1,4 @@
-# completion.bash - completes commands, flags and their values after `espalier`. The program itself says which.
+# completion.bash - completes commands, flags and their values after `espalier`. The program itself lists them.
 
 _espalier() {
     local line=${COMP_LINE:0:COMP_POINT} words word cut reply

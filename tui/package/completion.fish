@@ -1,4 +1,4 @@
-# completion.fish - completes commands, flags and their values after `espalier`. The program itself says which.
+# completion.fish - completes commands, flags and their values after `espalier`. The program itself lists them.
 
 function __espalier_complete
     set -l words (commandline --tokenize --cut-at-cursor --current-process)

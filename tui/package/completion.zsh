@@ -1,5 +1,5 @@
 #compdef espalier
-# completion.zsh - completes commands, flags and their values after `espalier`. The program itself says which.
+# completion.zsh - completes commands, flags and their values after `espalier`. The program itself lists them.
 
 local -a lines names
 local line end=' '

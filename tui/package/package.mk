@@ -1,8 +1,8 @@
-# package.mk - what others install: a source archive, Debian packages, one static program.
+# package.mk - rules for a source archive, Debian packages and a static program.
 
 DIST := espalier-$(VERSION)
 
-# The source with the models, as of the last commit, and its hash. It builds without git.
+# Makes an archive of the last commit, with the models, and its hash. The source in the archive builds without git.
 dist: $(BUILD)/$(DIST).tar.xz
 
 $(BUILD)/$(DIST).tar.xz: always
@@ -11,8 +11,8 @@ $(BUILD)/$(DIST).tar.xz: always
 	    { rm -f $@.new; echo "espalier: make dist needs git and a checkout" >&2; exit 1; }
 	@cd $(@D) && sha256sum $(@F) >$(@F).sha256 && cat $(@F).sha256
 
-# The packages of debian/: espalier, libespalier0, libespalier-dev, and espalier-cuda where there is nvcc. They are
-# built from the source archive, so from what is committed. The same commit gives the same bytes.
+# Makes the packages of debian/: espalier, libespalier0, libespalier-dev and, if there is nvcc, espalier-cuda. They are built
+# from the source archive, so they do not contain changes that are not committed. The same commit gives the same bytes.
 DEB_DEBS := $(BUILD_DEBS) build-essential debhelper dpkg-dev fakeroot git xz-utils
 
 deb:
@@ -24,8 +24,8 @@ deb:
 	    $(DEB_OPTIONS) >../build.log 2>&1 || { tail -n 20 ../build.log; exit 1; }
 	@rm -r $(BUILD)/deb/$(DIST) && ls $(BUILD)/deb/*.deb
 
-# The headless program as one file, which needs no library, and no folder but that of the models. A static program loads
-# no plugin, so it has no CUDA backend.
+# Makes the headless program as one file. It needs no library, and no folder except the folder of the models. A static program
+# cannot load a plugin, so it has no CUDA backend.
 STATIC := $(BUILD)/static
 
 static:
