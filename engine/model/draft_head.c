@@ -383,8 +383,8 @@ int esp_draft_head_join(struct esp_model *head, const struct esp_model *target, 
                             head->path, head->reads_state[i], target->path, t->layers);
     if (!d->embedding.data && d->hidden != t->hidden)
         return esp_fail(err, errlen, ESP_E_MISMATCH,
-                        "the draft head %s has no embed_tokens.weight, and the one of %s is %d "
-                        "wide, not %d",
+                        "the draft head %s has no embed_tokens.weight, and embed_tokens.weight "
+                        "of %s is %d wide, not %d",
                         head->path, target->path, t->hidden, d->hidden);
     if (!d->embedding.data)
         d->embedding = t->embedding;

@@ -203,7 +203,7 @@ static int check_layers(const struct describing *d)
         return esp_fail(d->err, d->errlen, ESP_E_UNSUPPORTED,
                         "%s: a GGUF file of a %s model cannot say which layers have a window "
                         "or no rotation; "
-                        "readers assume the usual layers, but this model has other ones",
+                        "readers assume the usual layers, which are not this model's layers",
                         d->model->path, d->own->name);
     return status;
 }
