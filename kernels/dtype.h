@@ -94,9 +94,9 @@ void esp_dequantise(enum esp_dtype dtype, const void *stored, int n, float *out)
  * is found by a search. In the sum, the error of a number x has the weight |x| + rms, where rms
  * is the root mean square of all numbers with the same scale. */
 void esp_quantise(enum esp_dtype dtype, const float *x, int n, void *stored);
-/* Does the same without the search for a scale, which takes most of the time. It rounds with
- * the scale that fits the largest number, and stores the scale that is best for the resulting
- * integers. The error is a little larger. */
+/* Converts like esp_quantise(), but without the search for a scale, which takes most of the
+ * time. It rounds with the scale that fits the largest number, and stores the scale that is
+ * best for the resulting integers. The error is a little larger. */
 void esp_quantise_quickly(enum esp_dtype dtype, const float *x, int n, void *stored);
 
 #ifdef __cplusplus

@@ -193,9 +193,9 @@ struct esp_layer {
         choice_bias; /* (experts, 1), optional: added to the weights only to choose experts */
     struct esp_expert *expert;
 
-    /* In this layer, attention sees only the last `window` of the rows that a row of a batch
-     * may see, and its own row is one of these. 0 means all rows. The rows that a row may see
-     * have consecutive positions, so at position t it sees positions t - window + 1 to t. */
+    /* In this layer, a row sees only the last `window` of the rows that the batch lets it see.
+     * Its own row is one of these. 0 means all rows. Such rows have consecutive positions, so
+     * the row at position t sees positions t - window + 1 to t. */
     int window;
     enum esp_rotation rotation;
 };
@@ -388,7 +388,8 @@ struct esp_batch {
     /* If not NULL, the call also computes softmax and top-k of the rows with logits, which
      * makes the pass a draft step. */
     const struct esp_step *step;
-    /* Hidden states to return, or NULL. A backend that cannot returns ESP_E_UNSUPPORTED. */
+    /* Hidden states to return, or NULL. A backend that cannot return any fails with
+     * ESP_E_UNSUPPORTED. */
     const struct esp_states *states;
     /* The hidden states that a draft head reads: (capacity, desc->input); for EAGLE-3,
      * (capacity, desc->hidden) is allowed, too. NULL for a model that reads only tokens. This
@@ -578,8 +579,8 @@ struct esp_backend_ops {
     bool (*rank_times)(const struct esp_backend *backend, struct esp_rank_times *times);
     /* Simulates a slow network between the ranks; see esp_ranks_set_delay(). */
     int (*set_rank_delay)(struct esp_backend *backend, const char *delay);
-    /* Writes to `plan` how the weights of this model are divided among the ranks, or would be
-     * divided, and to `costs` the measured costs. */
+    /* Describes in `plan` how the weights of this model are divided, or would be divided, among
+     * the ranks. Writes the measured costs to `costs`. */
     int (*plan_ranks)(struct esp_backend *backend, const struct esp_model_desc *desc,
                       struct esp_rank_plan *plan, struct esp_rank_costs *costs, char *err,
                       size_t errlen);

@@ -204,7 +204,7 @@ static void copy_larger(const struct esp_tensor *t, int row, char *to)
         memcpy(to + (size_t)i * part, to, part);
 }
 
-/* Writes rows of a tensor that is a quantised copy of another one. */
+/* Writes rows of a tensor that is a quantised copy of another tensor. */
 static void copy_quantised(const struct esp_tensor *t, int row, int count, char *to)
 {
     const size_t row_bytes = esp_dtype_row_bytes(t->dtype, t->columns);

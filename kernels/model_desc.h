@@ -91,7 +91,7 @@ static inline bool esp_layer_reads_both(const struct esp_model_desc *desc, int l
     return desc->reads == ESP_READS_EAGLE3 && layer == 0;
 }
 
-/* Returns the width of a row of logits. Tokens that the head does not know get -1e30 there. */
+/* Returns the width of a row of logits. Tokens that the head does not know get -1e30. */
 int esp_model_desc_tokens(const struct esp_model_desc *desc);
 
 /* Returns the number of columns of the widest matrix. */

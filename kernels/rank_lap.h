@@ -10,6 +10,6 @@ struct esp_rank_lap {
     float compute, wait, hop;
 };
 
-enum { ESP_RANK_LAPS = 128 }; /* the most laps of a pass, over all ranks */
+enum { ESP_RANK_LAPS = 128 }; /* maximum number of laps of a pass, of all ranks together */
 
 #endif

@@ -52,14 +52,14 @@ struct esp_state_plan {
     struct esp_cache *owner;
 
     /* The following describe the current pass. */
-    int start, folded;   /* `folded` of the cache before the pass and after it */
+    int start, folded;   /* the cache's `folded` before the pass (start) and after it (folded) */
     bool begins;         /* the pass begins a text, so it must set the states to zero first */
     int entries, groups; /* the last entries are the rows of the batch */
     int rows;            /* rows of the batch */
     struct esp_state_walk walk;    /* order of the groups; its entry i is group i + 1 */
     struct esp_state_entry *entry; /* (room) */
     struct esp_state_group *group; /* (room + 1) */
-    int32_t *member;               /* (room) rows of the batch, by group, in ascending order */
+    int32_t *member;               /* (room) rows of the batch, sorted by group, ascending */
     int32_t *batch_slot;           /* (room) slot of each row of the batch */
     int32_t *follower;             /* (room) group that begins after an entry, or 0 */
     /* (room) for each row, counted from the prefix: the previous row in its path, and the row's

@@ -161,8 +161,8 @@ void esp_end_with_parent(void)
 {
 }
 
-/* Before 14.4, macOS has no public function for this. So this function reads the word twenty
- * times per millisecond. */
+/* Before 14.4, macOS has no public function to wait for a change of a word. So this function
+ * reads the word twenty times per millisecond. */
 void esp_wait_for_change(_Atomic uint32_t *word, uint32_t seen, double seconds)
 {
     static const double STEP = 50e-6;

@@ -3,8 +3,8 @@
 
 #include <stdbool.h>
 
-/* Counts the descendants of each entry, and links its children in a list. Entry `count` stands
- * for the end of the committed text. */
+/* Counts the descendants of each entry, and links the children of each entry in a list. Entry
+ * `count` represents the end of the committed text. */
 static void link_children(struct esp_state_walk *w)
 {
     for (int i = w->texts; i <= w->count; i++) {

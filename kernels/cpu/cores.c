@@ -7,8 +7,8 @@
 
 enum { PATH = 512, TEXT = 4096 };
 
-/* Reads file `name` of CPU `cpu`. If cpu < 0, reads file `name` below `sys`. Returns false if
- * there is no such file. */
+/* Reads file `name` of CPU `cpu`. If cpu < 0, reads file `name` in the folder `sys`. Returns
+ * false if there is no such file. */
 static bool read_text(char text[TEXT], const char *sys, int cpu, const char *name)
 {
     char path[PATH];

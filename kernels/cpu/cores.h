@@ -12,10 +12,10 @@
 enum { ESP_MOST_CORES = 1024, ESP_MOST_NODES = 16 };
 
 /* Returns how many of the CPUs with allowed[i] (ESP_MOST_CORES) are performance cores. Reads
- * Linux's files below `sys` ("/sys"): devices/cpu_core/cpus of Intel's hybrid processors, or
- * else cpu_capacity; a CPU with at least two thirds of the largest capacity is a performance
- * core. CPUs that share a core are counted once. If CPUs do not differ, or the files do not
- * tell, returns the number of allowed CPUs. */
+ * Linux's files in the folder `sys` ("/sys"): devices/cpu_core/cpus of Intel's hybrid
+ * processors, or else cpu_capacity; a CPU with at least two thirds of the largest capacity is a
+ * performance core. CPUs that share a core are counted once. If CPUs do not differ, or the
+ * files do not say how, returns the number of allowed CPUs. */
 int esp_cores_best_of(const char *sys, const bool *allowed);
 
 /* A node is memory with the CPUs that are near it, such as the memory and the cores of one
@@ -27,8 +27,8 @@ struct esp_nodes {
     signed char of[ESP_MOST_CORES]; /* each CPU's node, 0..count-1; -1 if not allowed */
 };
 
-/* Reads devices/system/node/node0..15/cpulist below `sys`. If these files do not say where all
- * allowed CPUs are, there is one node. */
+/* Reads devices/system/node/node0..15/cpulist in the folder `sys`. If these files do not say
+ * where all allowed CPUs are, there is one node. */
 void esp_nodes_of(struct esp_nodes *nodes, const char *sys, const bool *allowed);
 
 #endif

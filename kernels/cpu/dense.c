@@ -1,8 +1,8 @@
 /* dense.c - a single small matrix, packed for the CPU backend's products; see dense.h.
  *
- * Reading the weights takes most of the time. Such a network runs rarely, so larger weights
- * have replaced its weights in the processor's caches since the last run. BF16 halves that
- * time.
+ * Reading the weights takes most of the time: the matrix is used rarely, so larger weights have
+ * replaced its weights in the processor's caches since the last time. Storing them as BF16
+ * halves the time to read them.
  */
 #include "kernels/dense.h"
 

@@ -1,8 +1,9 @@
-/* distributions.c - compares two rows by the ratio of their probabilities, class by class.
+/* distributions.c - compares two rows of probabilities, p and q, by sums over classes of
+ * tokens.
  *
- * It implements ratio.h in plain C: the class is computed from the bits of a quotient. Sums are
- * in double, in the order of the tokens, so nothing depends on the instruction set. Plain C is
- * fast enough, because a verifier needs this only once per visited node.
+ * The class of a token follows from its ratio p/q (ratio.h). Sums are in double, in the order
+ * of the tokens, so nothing depends on the instruction set. Plain C is fast enough, because a
+ * verifier needs this only once per visited node.
  */
 #include "kernels/cpu/cpu.h"
 #include "kernels/row_checks.h"

@@ -61,8 +61,8 @@ void esp_cpu_gather_heads(struct esp_cpu_pass *p, float *rows, size_t width, int
     esp_ranks_gather(ranks_of(p), &gather);
 }
 
-/* Sets `begin` to the bounds of the ranks' outputs of a kind. The rank with the last outputs
- * also has the zeros that pad them. */
+/* Sets begin[r] and begin[r + 1] to the bounds of rank r's outputs, for the matrices of a kind.
+ * The rank with the last outputs also has the zeros that pad them. */
 static void bounds_of(const struct esp_cpu_pass *p, enum esp_rank_kind kind, int *begin)
 {
     for (int i = 0; i <= p->w->plan->ranks; i++)

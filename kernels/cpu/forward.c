@@ -18,8 +18,8 @@
  * computes its own outputs of each step. After steps 4, 5, 7 and 8 the ranks gather the outputs
  * of all ranks. Rank 0 reads the embedding and gets the logits.
  *
- * Invariant: how rows and parts are divided decides which thread computes a number, never its
- * value.
+ * Invariant: the division of rows and parts among threads decides which thread computes a
+ * number, but it never changes the number.
  */
 #include "kernels/batch.h"
 #include "kernels/cpu/divided.h"
@@ -46,8 +46,8 @@ static void join(const struct esp_cpu_pass *p, int row, int begin, int end, cons
     memcpy(to, values, (size_t)(end - begin) * sizeof *to);
 }
 
-/* Writes `count` columns, the first of which is `begin`. Normalises them if `weight` is not
- * NULL. */
+/* Writes `count` columns of a row's joined vector, beginning with column `begin`. Normalises
+ * them if `weight` is not NULL. */
 static void join_normed(const struct esp_cpu_pass *p, int row, int begin, int count,
                         const float *values, const float *weight)
 {
@@ -57,7 +57,8 @@ static void join_normed(const struct esp_cpu_pass *p, int row, int begin, int co
         p->isa->rmsnorm_head(to, count, weight, p->d->norm_epsilon);
 }
 
-/* Writes the hidden states that fc reads to a joined vector. */
+/* Writes the hidden states of a row to its joined vector, which is the input of fc. Normalises
+ * them if the model has norms for that. */
 static void join_input(const struct esp_cpu_pass *p, int row, int begin, const float *values)
 {
     const struct esp_model_desc *d = p->d;
@@ -738,7 +739,7 @@ static float *logits_row(const struct esp_cpu_pass *p, int i)
 }
 
 /* Moves logits of selected tokens, which are stored consecutively, to the columns of the
- * tokens. The last one is moved first, so that none is overwritten. */
+ * tokens. The last logit is moved first, so that no logit is overwritten. */
 static void spread(void *step, int i)
 {
     const struct esp_cpu_pass *p = step;

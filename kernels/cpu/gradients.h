@@ -36,9 +36,9 @@ enum {
     ESP_GEMM_SCRATCH = (ESP_GEMM_ROWS + ESP_GEMM_COLUMNS) * ESP_GEMM_DEPTH, /* floats */
 };
 
-/* Attention of some queries of one head. Query i sees rows 0..seen[i]-1 of its text. It also
- * sees the rows that are listed in row i of `extra` (rows, extras), where -1 ends the list: its
- * ancestors in a tree and itself. Row numbers are relative to the rows at k and v. */
+/* Describes attention of some queries of one head. Query i sees rows 0..seen[i]-1 of its text.
+ * It also sees the rows that are listed in row i of `extra` (rows, extras), where -1 ends the
+ * list: its ancestors in a tree and itself. Row numbers are relative to the rows at k and v. */
 struct esp_tree_attention {
     int rows, head_dim;
     int keys; /* the largest value in `seen` */
@@ -55,8 +55,8 @@ struct esp_tree_attention {
     float *scratch;      /* esp_tree_attention_scratch() floats */
 };
 
-/* The loss of the draft's distribution q, compared with the target's distribution p. The
- * loss of a row is -sum t(x) log q(x). Here t(x) = cls p(x), except for the `top` largest
+/* Describes a loss that compares the draft's distribution q with the target's distribution p.
+ * The loss of a row is -sum t(x) log q(x). Here t(x) = cls p(x), except for the `top` largest
  * p(x), where t(x) = (cls + distil) p(x). */
 struct esp_soft_loss {
     float cls, distil;

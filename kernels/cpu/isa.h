@@ -19,7 +19,7 @@ enum {
     ESP_QUERIES = 4, /* query heads that share one pass over a key/value head */
     ESP_CUT_COLUMNS =
         32, /* activations that share an exponent in products with quantised blocks */
-    ESP_TOGETHER = 32, /* most rows that are multiplied by a block of weights together */
+    ESP_TOGETHER = 32, /* maximum number of rows that a block of weights multiplies together */
 };
 
 /* A weight matrix in its own dtype, in panels of 32 outputs. Within a panel the inputs are in
@@ -107,7 +107,7 @@ struct esp_attention {
  * kernels/state_plan.h. */
 
 /* Multiplies a part of a state by the keys and queries of rows. There are `count` such vectors.
- * The output for a vector is the sum over all keys of its number times the state's row. */
+ * The output for vector i is the sum over k of with[i][k] times row k of the state. */
 struct esp_state_read {
     int keys, count;
     const float *state;       /* (keys, 16) */

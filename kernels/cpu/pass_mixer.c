@@ -223,7 +223,8 @@ static float *level_of(const struct part *b, int level)
     return level == 0 ? b->state : b->stack + (size_t)level * b->p->c->states.block;
 }
 
-/* Adds the updates of the chunk that ends with entry `last`. */
+/* Adds the updates of the chunk that ends with entry `last` to the state at level `from` of the
+ * stack, and writes the new state to level `to`. */
 static void fold(const struct part *b, int last, int from, int to)
 {
     const struct esp_cpu_states *s = &b->p->c->states;
@@ -273,7 +274,7 @@ static void update_row(const struct part *b, int row)
     p->isa->state_update(&update);
 }
 
-/* Computes the rows of a group, which read level `level` of the stack. */
+/* Computes the rows of a group. They read the state at level `level` of the stack. */
 static void do_rows(const struct part *b, const struct esp_state_group *group, int level)
 {
     enum { MOST = 16 };

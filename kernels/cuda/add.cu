@@ -14,7 +14,7 @@ struct add_args {
     const float *branch, *norm; /* norm: (hidden) weights, or NULL */
     int used;                   /* experts of a row; 0 means that `branch` is used */
     struct esp_cuda_routing routing;
-    const float *shared, *gate; /* of the shared expert: its output and its gate; or NULL */
+    const float *shared, *gate; /* output and gate of the shared expert, or NULL */
     int gate_stride;
     float *x;
     size_t stride;

@@ -75,9 +75,9 @@ static __device__ __forceinline__ void add_value(struct state<DIMS> &s, float we
             s.out[i] = fmaf(weight, esp_to_float(value[lane + ESP_WARP * i]), s.out[i]);
 }
 
-/* Copies rows start..start+31 of a key/value head to shared memory. Rows before 0 and from
- * `end` on become zeros. Rows from `fresh` on are not written, because they are not in the
- * cache yet. */
+/* Copies rows start..start+31 of a key/value head to shared memory. Rows before row 0, and row
+ * `end` and all later rows, become zeros. Row `fresh` and later rows are not written, because
+ * they are not in the cache yet. */
 template <typename T>
 static __device__ void stage(T *to, const T *from, int start, int end, int fresh, int width)
 {

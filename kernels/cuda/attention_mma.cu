@@ -117,7 +117,7 @@ static __device__ __forceinline__ uint64_t seen_of(const struct sight &s, const 
     return s.from > start ? bits >> (s.from - start) << (s.from - start) : bits;
 }
 
-/* Begins to copy a tile of keys or values, without the rows from `fresh` on. */
+/* Begins to copy a tile of keys or values, without row `fresh` and all later rows. */
 template <typename T, int DIM, int WARPS_HIGH>
 static __device__ __forceinline__ void load(T *to, const T *from, int start, int stop,
                                             int fresh, int width)
@@ -145,7 +145,8 @@ static __device__ __forceinline__ void load(T *to, const T *from, int start, int
     }
 }
 
-/* The keys and values of a head in the cache. Rows from `fresh` on are not in the cache yet. */
+/* The keys and values of a head in the cache. Row `fresh` and later rows are not in the cache
+ * yet. */
 template <typename T> struct cached {
     const T *k, *v;
     int fresh;

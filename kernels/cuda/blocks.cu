@@ -228,8 +228,8 @@ static __device__ __forceinline__ int scales_at(int output, int sub)
 }
 
 /* Computes the scales of HIGH tiles, from their units at `unit`, for TOGETHER groups of 32
- * columns from group `sub` on. Each lane computes one of these groups for two outputs of each
- * tile. */
+ * columns, beginning with group `sub`. Each lane computes one of these groups for two outputs
+ * of each tile. */
 template <enum esp_dtype D, int HIGH>
 static __device__ __forceinline__ void make_scales(struct esp_block_scales *to,
                                                    const char *unit, int sub)
@@ -456,8 +456,8 @@ template <enum esp_dtype D, int HIGH, int GROUPS> static variant variant_of(int 
             issue[1]};
 }
 
-/* Returns the variants of the kernel for a format: two for each width (8, 16 and 64 rows). The
- * first of the two fits into 99 KB of shared memory; for Q6_K, it has only one tile. In the
+/* Returns the variants of the kernel for a format: two for each number of rows (8, 16 and 64).
+ * The first of the two fits into 99 KB of shared memory; for Q6_K, it has only one tile. In the
  * other formats, the two variants for 8 and for 16 rows are the same. For Q6_K, there are not
  * enough registers for four tiles. */
 template <enum esp_dtype D> static const variant *variants_of()
@@ -491,8 +491,8 @@ static int blocks_of(const struct esp_block_args &a, int high)
     return blocks;
 }
 
-/* Returns the number of waves that blocks of `high` tiles need, over all spans. A wave is one
- * block on each multiprocessor. */
+/* Returns the number of waves that blocks of `high` tiles need. The grid repeats these blocks
+ * `spans` times, for groups of rows. A wave is one block on each multiprocessor. */
 static int waves_of(const struct esp_cuda_backend *backend, const struct esp_block_args &a,
                     int high, int spans)
 {
@@ -644,8 +644,8 @@ void esp_cuda_blocks_multiply(struct esp_cuda_cache *c, const struct esp_cuda_pr
 struct activate_args {
     enum esp_activation activation;
     struct esp_clamp clamp;
-    const float *y; /* (rows, y_stride): gate, then up from column `stride` on; or only up */
-    float *out;     /* (rows, stride) from this GPU's first column on */
+    const float *y; /* (rows, y_stride): gate, then up at column `stride`; or only up */
+    float *out;     /* (rows, stride), beginning with this GPU's first column */
     size_t y_stride, stride;
     int n, each; /* each: rows of y for each row of the pass */
     bool gated;

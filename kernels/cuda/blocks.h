@@ -24,7 +24,8 @@ struct esp_block_field {
 
 /* Call this repeatedly to get the fields of a unit. A unit has the fields of dtype.h in reverse
  * order, and joined fields count as one. Writes to *field the field that ends before field *end
- * of dtype.h, and sets *end to its first field. Returns false if there is no such field. */
+ * of dtype.h. Sets *end to the first field of dtype.h that *field includes. Returns false if
+ * there is no such field. */
 static inline bool esp_block_field_before(enum esp_dtype dtype, int *end,
                                           struct esp_block_field *field)
 {

@@ -18,9 +18,10 @@
  * smallest number of queries that attention processes as one tile. */
 enum { ROW_STEP = 64, FEWEST_QUERIES = 16 };
 /* These limit how many partial results of attention are stored. PARTS is their maximum number
- * in default mode. There, the blocks on a multiprocessor have at most 128 queries together.
- * With 132 multiprocessors and the sinks, that makes 19,000 partial results. Exact mode has a
- * partial result for every chunk of keys. PART_BYTES_EXACT limits the bytes of all of them. */
+ * in default mode. In this mode, the blocks on a multiprocessor have at most 128 queries
+ * together. With 132 multiprocessors and the sinks, that makes 19,000 partial results. Exact
+ * mode has a partial result for every chunk of keys. PART_BYTES_EXACT limits the bytes of all
+ * of them. */
 static const size_t PARTS = 24000, PART_BYTES_EXACT = (size_t)64 << 20;
 
 static size_t mask_words(const struct esp_cuda_cache *c)

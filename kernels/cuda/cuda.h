@@ -104,8 +104,8 @@ int esp_cuda_tell(const struct esp_cuda_backend *backend, int status, char *err,
 int esp_cuda_launch_status(struct esp_cuda_backend *backend, const char *what);
 /* Allows a kernel to use this many bytes of shared memory. */
 int esp_cuda_allow_shared(struct esp_cuda_backend *backend, const void *kernel, size_t bytes);
-/* Does the same for the kernels of a table. Skips kernels that need more shared memory than a
- * block can have on this device. */
+/* Calls esp_cuda_allow_shared() for the kernels in a table. Skips kernels that need more shared
+ * memory than a block can have on this device. */
 template <typename V>
 static inline int esp_cuda_allow_variants(struct esp_cuda_backend *backend, const V *all,
                                           int count)
@@ -138,10 +138,10 @@ struct esp_cuda_cost {
     double cache;      /* bytes that all blocks read and find in the second-level cache */
     double flight;     /* bytes of `memory` that a block has in flight; 0 means no limit */
     double issue;      /* instructions of a block's warps in its loop; 0 means no limit */
-    double products;   /* multiply-adds of a block on tensor cores; those of bytes count half */
+    double products;   /* multiply-adds of a block on tensor cores; on bytes, each is half */
     double end_cycles; /* cycles of shared memory that a block needs after its loop */
     double ahead;      /* bytes of `memory` that a persistent block reads ahead */
-    double blocks;     /* number of blocks with this cost; 0 means all; persistent: tiles */
+    double blocks;     /* blocks with this cost (if persistent: tiles); 0 means all */
     int waits;         /* how often a block waits for memory outside its loop */
 };
 void esp_cuda_costs(struct esp_cuda_backend *backend, const struct esp_cuda_cost *cost);
@@ -413,8 +413,8 @@ struct esp_cuda_tile {
     int32_t expert, first, end;
 };
 
-/* Which experts the rows of a pass use. experts.cu computes this. A row and one of its experts
- * are a pair. */
+/* Says which experts the rows of a pass use. experts.cu computes this. A row and one of its
+ * experts are a pair. */
 struct esp_cuda_routing {
     int32_t *chosen; /* (rows, used) the experts of each row, in ascending order */
     float *share;    /* (rows, used) the weight of each expert's output */
@@ -475,7 +475,7 @@ struct esp_cuda_cache {
     size_t own_logits_width;
     struct esp_cuda_cache *joined_to; /* the cache that owns k, v and the states, or NULL */
     int rows, max_batch;
-    int chunks;        /* chunks of ESP_CUDA_CHUNK keys in a full cache, at any shift */
+    int chunks;        /* chunks of ESP_CUDA_CHUNK keys in a full cache, for any pass->shift */
     size_t head_width; /* head_dim, padded to 8 */
     void *k, *v;       /* (attention layer, kv_head, rows, head_width) bf16 or fp16 */
     char *memory;      /* the single allocation for all device memory of this struct */
@@ -593,8 +593,8 @@ static inline bool esp_cuda_fresh(int rows)
     return rows <= ESP_CUDA_FRESH;
 }
 
-/* For a new cache and the caches of the other ranks, chooses algorithms of cuBLASLt, and
- * captures as many graphs as fit into memory. */
+/* Chooses algorithms of cuBLASLt, and captures as many graphs as fit into memory, for a new
+ * cache and for the caches of the other ranks. */
 int esp_cuda_prepare(struct esp_cuda_cache *cache);
 /* esp_cuda_take_slot() waits until the last copy from the next pinned block has ended. Then it
  * writes the address of this block to *slot. esp_cuda_send_slot() sends bytes at..at+bytes-1 of
@@ -692,8 +692,8 @@ struct esp_cuda_product {
     size_t out_stride;
     size_t columns; /* for LOGITS after cuBLASLt: number of logits in a row */
     /* `tile` is the maximum number of pairs in a tile of experts, or 0 without experts. With
-     * experts, y and out have a row for each pair; so has x if `by_pair` is true. Otherwise x
-     * has a row for each row of the pass. */
+     * experts, y and out have a row for each pair. If `by_pair` is true, x also has a row for
+     * each pair; otherwise it has a row for each row of the pass. */
     int tile;
     bool by_pair;
     bool cut; /* for quantised weights: the kernel that made x has already quantised it */
@@ -720,9 +720,9 @@ void esp_cuda_matmul(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
 
 /* The launchers for quantised weights (blocks.cu). multiply() runs `count` products that read
  * the same activations, with matrices of any type. The order of their sums does not depend on
- * the number of rows either. activate() applies the activation function to c->up (gate, then
- * up) and writes c->active; with `pairs`, it does this for c->pair_up and c->pair_active.
- * embed() writes the rows of a quantised embedding to c->x. */
+ * the number of rows. activate() applies the activation function to c->up (gate, then up) and
+ * writes c->active; with `pairs`, it does this for c->pair_up and c->pair_active. embed()
+ * writes the rows of a quantised embedding to c->x. */
 template <typename T>
 void esp_cuda_blocks_multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
                               int count, int rows);

@@ -317,7 +317,8 @@ static __device__ __forceinline__ void esp_mma_s8(int d[4], uint32_t a0, uint32_
 #endif
 }
 
-/* Does the same with 16 columns of A instead of 32, so there are no words a2, a3 and b1. */
+/* Computes D = A B + c like esp_mma_s8(), but A has only 16 columns and B has only 16 rows. So
+ * there are no words a2, a3 and b1. */
 static __device__ __forceinline__ void esp_mma_s8_half(int d[4], uint32_t a0, uint32_t a1,
                                                        uint32_t b0, int c)
 {
@@ -332,7 +333,7 @@ static __device__ __forceinline__ void esp_mma_s8_half(int d[4], uint32_t a0, ui
 #endif
 }
 
-/* Returns `sum` plus the dot product of the four signed bytes of a with the four of b. */
+/* Returns `sum` plus the dot product of a and b, which have four signed bytes each. */
 static __device__ __forceinline__ int esp_dot4(uint32_t a, uint32_t b, int sum)
 {
     return __dp4a((int)a, (int)b, sum);

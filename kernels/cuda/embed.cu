@@ -16,7 +16,7 @@ static const size_t ROOM = THREADS / ESP_WARP * sizeof(float);
 template <typename T, typename A> struct embed_args {
     enum esp_reads reads;
     bool fc;                       /* this pass uses fc, which reads c->joined */
-    const T *embedding, *position; /* rows of `stride` numbers; embedding = NULL: it is in x */
+    const T *embedding, *position; /* rows of `stride` numbers; embedding: NULL if it is in x */
     size_t stride;
     float scale, *x, *embedded;
     int hidden;        /* numbers in a row of x and of `embedded`, padded */
@@ -81,7 +81,7 @@ static __device__ void write_normed(const float *x, const struct esp_cuda_norm_a
         out[i] = esp_from_float<A>(normed[i]);
 }
 
-/* Writes the vector that fc reads to `joined`. */
+/* Joins the vectors that are the input of fc, and writes the result to `joined`. */
 template <typename T, typename A>
 static __device__ void join(const struct embed_args<T, A> &a, const float *x,
                             const float *input, A *joined, float *room)
@@ -102,8 +102,9 @@ static __device__ void join(const struct embed_args<T, A> &a, const float *x,
         joined[i] = esp_from_float<A>(0.0f);
 }
 
-/* Prepares what layer 0 of a draft head reads: hidden states in addition to the embedding,
- * which is in x, or instead of it (enum esp_reads). Every thread of the block calls this. */
+/* Prepares the input of layer 0 of a draft head. This layer reads hidden states, in addition to
+ * the embedding in x or instead of it (enum esp_reads). Every thread of the block must call
+ * this. */
 template <typename T, typename A>
 static __device__ void read_input(const struct esp_cuda_arrays &at,
                                   const struct embed_args<T, A> &a, int row, float *room)

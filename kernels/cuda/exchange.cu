@@ -1,5 +1,5 @@
-/* exchange.cu - lets the ranks of a pass, one per GPU, exchange the columns of a result that
- * each of them has computed.
+/* exchange.cu - lets the ranks of a pass, one per GPU, exchange columns of a result. Each rank
+ * has computed some of these columns.
  *
  * A kernel packs a rank's columns into one block, an all-gather copies this block to the other
  * GPUs, and a kernel unpacks the received blocks into the columns of the matrix. All blocks are
@@ -181,7 +181,7 @@ size_t esp_cuda_exchange_need(const struct esp_cuda_cache *c)
     return most;
 }
 
-/* Exchanges e->rows rows, from row `first` on. */
+/* Exchanges e->rows rows, beginning with row `first`. */
 static int share_rows(struct esp_cuda_cache *c, const struct esp_cuda_exchange *e, int first)
 {
     struct esp_cuda_gpus *gpus = esp_cuda_backend_of(c)->gpus;

@@ -181,8 +181,8 @@ static __device__ void number_tiles(const struct sort_args &a, int32_t *count, i
         *a.to.tile_count = tiles;
 }
 
-/* Finds the pairs of an expert, and returns how many there are; called by a warp. With `write`,
- * this function also gives the pairs the numbers from `first` on. */
+/* Finds the pairs of an expert, and returns how many there are; called by a warp. If `write` is
+ * true, also numbers the pairs, beginning with `first`. */
 static __device__ int find_pairs(const struct sort_args &a, int expert, int pairs, int first,
                                  bool write)
 {

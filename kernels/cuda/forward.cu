@@ -243,9 +243,9 @@ static int capture(struct esp_cuda_cache *c, const struct esp_cuda_shape *s, int
     return status;
 }
 
-/* Returns whether passes of `rows` rows should have a graph. They should if a batch can have so
- * many rows, and if the host would need more time to launch their kernels one by one than the
- * device needs to run them. */
+/* Returns whether passes of `rows` rows should have a graph. They should if a batch can have
+ * that many rows, and if the host would need more time to launch their kernels one by one than
+ * the device needs to run them. */
 static bool launch_bound(const struct esp_cuda_cache *c, int rows, bool step)
 {
     const bool small = c->base.weights->bytes < LAUNCH_BOUND_BYTES;
@@ -349,8 +349,8 @@ static bool adjacent(const struct esp_batch *b)
     return true;
 }
 
-/* Sends the numbers of a pass to all GPUs, and launches its graph there if it has one.
- * *launched becomes whether it has one. */
+/* Sends the numbers of a pass to all GPUs. If there is a graph for the pass, launches it on all
+ * GPUs. *launched becomes whether there is one. */
 static int launch(struct esp_cuda_cache *c, const struct esp_cuda_shape *s,
                   const struct esp_batch *b, const struct esp_cuda_step *step, bool *launched)
 {

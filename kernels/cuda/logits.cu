@@ -5,7 +5,7 @@
 enum { THREADS = 256, COLUMNS = 4 * THREADS };
 
 struct logits_args {
-    const float *outputs; /* (rows, outputs_width); NULL: logits are in their place */
+    const float *outputs; /* (rows, outputs_width); NULL: logits need not move */
     size_t outputs_width;
     const int32_t *output_of; /* (vocabulary) the token's column of `outputs`, or -1 */
     int vocabulary;

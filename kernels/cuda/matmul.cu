@@ -81,9 +81,9 @@ static __device__ __forceinline__ float put(const struct esp_cuda_arrays &at,
     return y;
 }
 
-/* Writes an output of a row, and starts the norm that may follow. sum: the sum over the warps;
- * of_up: for GATED, the sum for `up`, while `sum` is that for `gate`. All lanes of a warp call
- * this, and together they have whole tiles. */
+/* Writes an output of a row, and starts the norm that may follow. sum: the sum over the warps.
+ * For GATED, `sum` is for the output of gate, and `of_up` is for the output of up. All lanes of
+ * a warp call this, and together they have whole tiles. */
 template <typename T>
 static __device__ __forceinline__ void
 finish_output(const struct esp_cuda_arrays &at, const struct matmul_args<T> &a, float by,
@@ -100,8 +100,8 @@ finish_output(const struct esp_cuda_arrays &at, const struct matmul_args<T> &a, 
         esp_cuda_begin_norm(at, a.next, a.squares, row, output, y, there, a.out);
 }
 
-/* Adds the warps' sums and writes the outputs from `first_output` on for the block's rows.
- * parts: (WARPS, 16 high, pairs) the sums, each for a pair of rows; factor: (2 pairs) the
+/* Adds the warps' sums and writes the block's outputs, which begin with `first_output`, for its
+ * rows. parts: (WARPS, 16 high, pairs) the sums, each for a pair of rows; factor: (2 pairs) the
  * factors of the rows' norms. */
 template <typename T>
 static __device__ void finish_tiles(const struct esp_cuda_arrays &at,
@@ -177,7 +177,7 @@ template <int HIGH, int GROUPS, int DEEP> struct tiling {
 template <typename T, int HIGH, int GROUPS> struct operands {
     const T *w, *x;       /* the thread's columns of step 0, in the first tile and in row 0 */
     uint32_t row[GROUPS]; /* where the thread's rows of x begin, in units of 8 numbers */
-    int outputs, rows;    /* how many are left, from the first tile on and from row[0] on */
+    int outputs, rows;    /* how many are left, counted from the first tile and from row[0] */
     size_t eight_rows;    /* numbers between rows i and i + 8 of W */
 
     /* These begin to copy the thread's operands of a step to `to`. */
@@ -199,7 +199,7 @@ template <typename T, int HIGH, int GROUPS> struct operands {
             esp_copy_begin(to + j * THREADS, x + 8 * (size_t)row[j] + column,
                            COLUMNS * j < rows);
     }
-    /* Continues with the tiles whose outputs begin `by` later. */
+    /* Continues with the tiles that begin `by` outputs later. */
     __device__ __forceinline__ void advance(int by)
     {
         w += by / 8 * eight_rows;

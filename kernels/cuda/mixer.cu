@@ -33,7 +33,7 @@ struct mixer_args {
      * updates. */
     size_t writes, decays, key_values, updates;
     float *convolved, *products, *state, *stack, *o;
-    size_t each, out; /* numbers of a layer's states; of a row of `o` and of the output */
+    size_t each, out; /* numbers in a layer's states; in a row of `o` or of the output */
 };
 
 static __device__ __forceinline__ float silu(float x)

@@ -118,7 +118,7 @@ esp_cuda_write_queries(const struct esp_cuda_heads &a, const int row[N], const i
     }
 }
 
-/* Does the same for one query. */
+/* Writes a single query, as esp_cuda_write_queries() writes N. */
 template <typename T>
 static __device__ void esp_cuda_write_query(const struct esp_cuda_heads &a, int row, int number,
                                             bool for_sinks, T *to, int width)

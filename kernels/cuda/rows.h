@@ -99,7 +99,7 @@ struct esp_cuda_job_of_pass {
     }
 };
 
-/* Returns a job for rows `which`. Of its step, only `scratch` is set. */
+/* Returns a job for rows `which`. In its member `step`, only `scratch` is set. */
 static inline struct esp_cuda_job esp_cuda_job_for(struct esp_cuda_rows *r,
                                                    const int32_t *which, int count)
 {

@@ -78,7 +78,7 @@ static __device__ int32_t walk(const double *value, int first, int count, double
     return token;
 }
 
-/* Returns, to thread 0, the token at which the running totals exceed u * total; -1 if no token
+/* Returns to thread 0 the token at which the running total exceeds u * total, or -1 if no token
  * has a probability above 0. */
 static __device__ int32_t invert(const struct draw &f, int n, double u, const double *totals,
                                  struct shared_part *s)
@@ -107,7 +107,7 @@ static __global__ void __launch_bounds__(THREADS)
            int draws, const int32_t *excluded, int per, int32_t *tokens, double *values)
 {
     ESP_SHARED(struct shared_part,
-               s); /* one; then sums (chunks), totals (chunks), marked (chunks) */
+               s); /* one struct; then sums, totals and marked, (chunks) each */
     const int chunks = esp_chunks(n);
     double *sums = reinterpret_cast<double *>(s + 1), *totals = sums + chunks;
     unsigned char *marked = reinterpret_cast<unsigned char *>(totals + chunks);

@@ -48,8 +48,8 @@ static __device__ struct esp_walk part_of(const struct esp_cuda_job *job)
     return esp_softmax_row(job, begin, begin + (left < ESP_PART ? left : ESP_PART), NULL, 0);
 }
 
-/* Finds the largest value of each row. The grid of this kernel is (rows, parts), as for all
- * kernels here except search(). */
+/* Finds the largest value of each row. The grid is (rows, parts), as for all kernels in this
+ * file except search(). */
 template <class From> static __global__ void __launch_bounds__(PART_THREADS) find_top(From from)
 {
     ESP_SHARED(float, room); /* a float per warp, then an int */
@@ -81,8 +81,8 @@ static __host__ __device__ bool cuts(const struct esp_cuda_job *job, bool mass)
     return mass ? job->step.top_p < 1.0 : job->step.top_k > 0 && job->step.top_k < job->n;
 }
 
-/* Finds the last rank that is kept: with `mass` by top-p, from exponentials; otherwise by
- * top-k, from logits. Grid: (rows). */
+/* Finds the last rank that is kept. If `mass` is true, applies top-p to exponentials; otherwise
+ * applies top-k to logits. Grid: (rows). */
 template <class From>
 static __global__ void __launch_bounds__(ROW_THREADS) search(From from, bool mass)
 {

@@ -117,7 +117,8 @@ struct copy_args {
     bool save;
 };
 
-/* Copies the states, and the inputs of tokens begin..end-1, to `copy` (save) or back. */
+/* Copies the states, and the inputs of tokens begin..end-1, to `copy` if `save` is true, or
+ * from `copy` otherwise. */
 static __global__ void copy_kernel(struct copy_args a)
 {
     const size_t inputs = a.tokens * a.stride, layer_size = inputs + a.each;
@@ -138,8 +139,8 @@ static __global__ void copy_kernel(struct copy_args a)
     }
 }
 
-/* Copies the states and inputs after the first `length` tokens of the text to a slot (save) or
- * back. */
+/* Copies the states and inputs after the first `length` tokens of the text to a slot if `save`
+ * is true, or from the slot otherwise. */
 static int copy(struct esp_cuda_cache *c, int slot, int length, bool save)
 {
     const struct esp_cuda_states *s = &c->states;

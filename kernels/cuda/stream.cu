@@ -7,8 +7,8 @@
  * next pass, which arrive while a tree is drafted. The kernels are the same as for resident
  * layers, so the results are bit-identical.
  *
- * So a pass takes as long as its copies, whatever its number of rows is, and large trees gain
- * most (Xiong et al., "DySpec", 2024, the experiments with CPU offloading).
+ * So a pass takes as long as its copies, for any number of rows, and large trees gain the most
+ * (Xiong et al., "DySpec", 2024, the experiments with CPU offloading).
  */
 #include "kernels/cuda/cuda.h"
 

@@ -46,8 +46,8 @@ static __device__ __forceinline__ double esp_plus(double a, double b)
 #endif
 }
 
-/* 16 threads call this to sum one chunk. Returns the sum to the first of them; after the last
- * chunk, the sum is 0. Every thread of the warp must call this. */
+/* 16 threads call this to sum one chunk. Returns the sum to the first of these threads. If the
+ * chunk is after the last one, the sum is 0. Every thread of the warp must call this. */
 template <class F>
 static __device__ __forceinline__ double esp_chunk_sum(const F &f, int chunk, int n)
 {

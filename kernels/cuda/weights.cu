@@ -26,7 +26,7 @@ struct source {
     int from;
 };
 
-/* Some rows of the tensor `of`, from row `first` on. The tensor is stored transposed, so
+/* Some rows of the tensor `of`, beginning with row `first`. The tensor is stored transposed, so
  * several rows are read together. */
 struct turned {
     const struct esp_tensor *of;
@@ -68,7 +68,8 @@ static float read_value(const struct esp_tensor *t, int row)
     return value;
 }
 
-/* Reads up to TURNED_ROWS rows of a transposed tensor, from row `first` on, into `turned`. */
+/* Reads up to TURNED_ROWS rows of a transposed tensor into `turned`, beginning with row
+ * `first`. */
 static void turn(struct loader *l, struct turned *turned, const struct esp_tensor *t, int first)
 {
     const int left = t->rows - first, count = left < TURNED_ROWS ? left : TURNED_ROWS;
@@ -473,8 +474,8 @@ static struct esp_cuda_mlp put_mlp(struct loader *l, const struct esp_layer *fro
     return to;
 }
 
-/* Takes memory for the router, and sends it. If the shared expert has a gate, this is the
- * router's last row. */
+/* Takes memory for the router, and sends it. If the shared expert has a gate, the gate becomes
+ * the router's last row. */
 static void put_router(struct loader *l, const struct esp_layer *from,
                        struct esp_cuda_layer *to)
 {

@@ -209,7 +209,7 @@ static int meet(struct esp_ranks *r, const size_t *bytes, bool to_first)
 }
 
 /* Starts timing an exchange, before this rank copies to its own area. leave() stops the timing,
- * after this rank has copied from the areas of the others. */
+ * after this rank has copied from the areas of the other ranks. */
 static void come(struct esp_ranks *r)
 {
     r->came = esp_clock();

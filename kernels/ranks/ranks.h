@@ -5,7 +5,7 @@
  * between ranks, never added, so the result does not depend on the number of ranks.
  *
  * Every rank has an area of memory, through which bytes are exchanged. In a round every rank
- * writes into its own area, calls meet(), and reads the areas of the others.
+ * writes into its own area, calls meet(), and reads the areas of the other ranks.
  *
  * If one rank fails, the whole group ends: all later calls return ESP_E_DEVICE immediately, and
  * `failure` has the message.
@@ -114,7 +114,7 @@ int esp_ranks_gather(struct esp_ranks *ranks, const struct esp_rank_gather *gath
 /* Returns whether each rank's part fits into an area. */
 bool esp_rank_gather_fits(const struct esp_rank_gather *gather, int ranks);
 
-/* Copies bytes from rank 0 to all others. */
+/* Copies bytes from rank 0 to all other ranks. */
 int esp_ranks_broadcast(struct esp_ranks *ranks, void *data, size_t bytes);
 /* Copies bytes from one rank to another. All ranks must call it; only these two use `data`. */
 int esp_ranks_pass_on(struct esp_ranks *ranks, int from, int to, void *data, size_t bytes);

@@ -35,7 +35,7 @@ struct esp_shm {
      * `path` no longer exists. 0 and NULL mean that this is not checked. */
     pid_t parent;
     const char *path;
-    /* Processes that this process has started, by rank. */
+    /* Processes that this process has started, indexed by rank. */
     pid_t child[ESP_MAX_RANKS];
     int file, log;
 };

@@ -2,7 +2,8 @@
  *
  * Every rank counts the rounds that it has written. To wait for another rank, a rank reads that
  * counter in a loop for 20 us and then sleeps until it changes. It wakes up regularly to check
- * whether the other processes are alive: rank 0 checks its children, the others check rank 0.
+ * whether the other processes are alive: rank 0 checks its children, and the other ranks check
+ * rank 0.
  */
 #include "kernels/ranks/shm.h"
 

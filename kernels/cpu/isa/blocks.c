@@ -438,8 +438,8 @@ V16 void add_halves(const struct unpacked *u, const enum form form, const struct
         for (int i = 0; i < HALVES; i++)
             dot[r][i] = s16_set(before_products(row, form, from));
     }
-    /* The last argument: except for LESS_128, weights are below 64, so the sum of two products
-     * of bytes fits in 16 bits. */
+    /* The last argument says that the sum of two products of bytes fits in 16 bits. This is
+     * true for weights below 64, so for all forms except LESS_128. */
     if (bytes)
         s8_dots(dot, u->w + first, from, to, x, rows, form != LESS_128);
     else
@@ -729,7 +729,7 @@ V16 struct k_scales load_k_scales(const char *p, int half)
 }
 
 /* Loads the scales, the minima and the low 4 bits of the weights for part i of a block of Q4_K
- * or Q5_K, which has 32 columns. */
+ * or Q5_K. A part has 32 columns. */
 V16 void load_k(struct unpacked *u, const struct k_scales s[2], const char *p, const int before,
                 const int i)
 {

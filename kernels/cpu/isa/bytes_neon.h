@@ -395,7 +395,8 @@ V16_VALUE int32x4_t of_four(int16x8_t first, int16x8_t second)
 }
 
 /* Multiplies groups from..to-1 by one row of activations, and adds the result to `before`. The
- * sums over these groups must fit in 16 bits. `rows` is the number of rows of the caller. */
+ * sums over these groups must fit in 16 bits. `rows` is the number of rows that the caller
+ * multiplies. */
 V16 struct s16 s8_dot_part(struct s16 before, const struct b64 *w, const int from, const int to,
                            const int8_t *x, const int rows)
 {

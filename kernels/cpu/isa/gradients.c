@@ -289,8 +289,8 @@ static int soft_loss(float *draft, float *target, int n, const struct esp_soft_l
     const int top = how->distil > 0.0f ? (how->top < n ? how->top : n) : 0;
     if (top > 0)
         ISA(top_k)(target, n, top, ids, values);
-    /* Computes the target's probabilities p, and its entropy, for which log p = x - highest -
-     * log total. */
+    /* Computes the target's probabilities p and its entropy. The entropy needs log p, which is
+     * x - highest - log total. */
     struct v16 sum = v16_set(0.0f), weighted = sum;
     for (size_t i = 0; i < count; i += ESP_LANES) {
         struct v16 x = v16_sub(load(target, i, count, -INFINITY), v16_set(highest));

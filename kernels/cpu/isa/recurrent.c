@@ -79,9 +79,8 @@ V16 void read_some(const struct esp_state_read *r, const float *const *with, flo
         v16_store(out[i], v16_add(even[i], odd[i]));
 }
 
-/* Each number that is loaded from the state is used for several vectors. Their number is
- * limited by the registers for their sums: up to 8 vectors with AVX-512, and up to 2 otherwise.
- */
+/* Each number that is loaded from the state is used for several vectors. There are registers
+ * for the sums of up to 8 vectors with AVX-512, and of up to 2 vectors otherwise. */
 void ISA(state_read)(const struct esp_state_read *r)
 {
     int i = 0;
