@@ -90,7 +90,8 @@ struct esp_tensor {
     const int32_t *listed;
 };
 
-/* Selects the rotary frequencies of a layer: the model's global or local ones, or none. */
+/* Selects the rotary frequencies of a layer: the model's global frequencies, its local
+ * frequencies, or none. */
 enum esp_rotation { ESP_ROTATION_GLOBAL, ESP_ROTATION_LOCAL, ESP_ROTATION_NONE };
 
 /* ESP_FIRST_NORM lists the vectors of the norm before the mixer, and ESP_OTHER_VECTORS lists
@@ -523,10 +524,11 @@ struct esp_backend_ops {
     /* One sentence about the last call that failed on the device, or "". */
     const char *(*failure)(const struct esp_backend *backend);
     /* Must be called before weights are opened. Exact mode has two effects. First, the
-     * invariant at the top of this file holds bit for bit. (On the CPU it always does. On other
-     * backends, without exact mode, the order of a sum may depend on the size of the batch.)
-     * Second, products are precise: without exact mode, the CPU rounds activations to 8 bits
-     * instead of 16 if weights have fewer than 8 bits. NULL means there is only one mode. */
+     * invariant at the top of this file holds bit for bit. (On the CPU it always holds. On
+     * other backends, without exact mode, the order of a sum may depend on the size of the
+     * batch.) Second, products are precise: without exact mode, the CPU rounds activations to 8
+     * bits instead of 16 if weights have fewer than 8 bits. NULL means there is only one
+     * mode. */
     void (*set_exact)(struct esp_backend *backend, bool exact);
     /* For a backend with separate memory. memory_free() returns the number of free bytes.
      * weights_need() returns the number of bytes that weights will take. With a memory limit,

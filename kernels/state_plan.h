@@ -52,7 +52,7 @@ struct esp_state_plan {
     struct esp_cache *owner;
 
     /* The following describe the current pass. */
-    int start, folded;   /* the cache's `folded` before the pass (start) and after it (folded) */
+    int start, folded;   /* the cache's `folded`: start before the pass, folded after it */
     bool begins;         /* the pass begins a text, so it must set the states to zero first */
     int entries, groups; /* the last entries are the rows of the batch */
     int rows;            /* rows of the batch */
@@ -68,8 +68,8 @@ struct esp_state_plan {
 };
 
 /* Returns how many entries a plan needs room for if batches have at most `batch` rows: the rows
- * of a batch, as many rows that were accepted after the last pass, and the tokens of an
- * incomplete chunk. */
+ * of a batch, the same number of rows that were accepted after the last pass, and the tokens of
+ * an incomplete chunk. */
 static inline int esp_state_plan_room(int batch)
 {
     return 2 * batch + ESP_STATE_CHUNK - 1;

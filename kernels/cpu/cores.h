@@ -1,8 +1,8 @@
 /* cores.h - finds the performance cores of a machine, and the memory that is near each core.
  *
  * Hybrid processors have cores of two or three kinds. A step of a pass ends when its last part
- * ends, so threads on slow cores help little and may even delay the others. Two threads on one
- * core share its vector units. So by default there is one thread per performance core.
+ * ends, so threads on slow cores help little and may even delay the other threads. Two threads
+ * on one core share its vector units. So by default there is one thread per performance core.
  */
 #ifndef ESP_CPU_CORES_H
 #define ESP_CPU_CORES_H

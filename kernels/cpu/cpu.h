@@ -88,7 +88,7 @@ struct esp_cpu_cache {
     struct esp_cache base;
     struct esp_cpu_cache *joined_to; /* the owner of k, v and states; NULL means this cache */
     int rows, max_batch, id;         /* id: see struct esp_cpu_weights */
-    int start;                       /* esp_rank_times.starts when this cache was opened */
+    int start;                       /* esp_rank_times.starts when the cache was opened */
     int kv_begin, kv_heads;       /* this rank's key/value heads: the first, and their number */
     int blocks;                   /* number of blocks of 16 rows */
     size_t v_stride;              /* head_dim, padded to 16 */

@@ -7,12 +7,12 @@
  *
  * The steps of a layer are numbered below: 1 norm; 2 queries, keys and values; 3 rotation and
  * cache; 4 attention; 5 output, added to the residual stream; 6 norm; 7 gate and up; 8 down,
- * added to the residual stream. What steps 5 and 8 add may first be normalised or multiplied by
- * a factor. In a recurrent layer, steps 2 to 4 are instead: 2 inputs and gates; 3 convolution;
- * 4 states. A layer may lack steps 2 to 5, or 6 to 8. In a mixture of experts, steps 7 and 8
- * are a router and, for each expert that rows chose, gate, up and down for these rows. In the
- * last layer, from step 4 on, only some rows are computed: rows with wanted logits, and rows
- * with wanted hidden states after that layer.
+ * added to the residual stream. The values that steps 5 and 8 add may first be normalised or
+ * multiplied by a factor. In a recurrent layer, steps 2 to 4 are instead: 2 inputs and gates; 3
+ * convolution; 4 states. A layer may lack steps 2 to 5, or 6 to 8. In a mixture of experts,
+ * steps 7 and 8 are a router, and then gate, up and down of each expert, for the rows that
+ * chose it. In the last layer, step 4 and the steps after it compute only some rows: rows with
+ * wanted logits, and rows with wanted hidden states after that layer.
  *
  * If the weights are divided among ranks (divided.h), every rank runs the same steps and
  * computes its own outputs of each step. After steps 4, 5, 7 and 8 the ranks gather the outputs

@@ -123,7 +123,7 @@ struct esp_state_read {
 struct esp_state_update {
     int ancestors;
     const float *const *before;     /* (ancestors) pointers to (16): their updates */
-    const float *by_key, *by_query; /* (ancestors); by_key = NULL: no value is replaced */
+    const float *by_key, *by_query; /* (ancestors); by_key is NULL for ESP_MIXER_SSM */
     float left, write, own, skip;   /* own: key times query; skip: factor of `value` in `out` */
     const float *value;             /* (16) */
     float *update; /* (16) in: what the key recalled from the state; out: the update */

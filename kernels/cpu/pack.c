@@ -6,7 +6,7 @@
  *   BF16          (column, 16) words of 32 bits: rows j and j + 16
  *   BF16, pairs   (32 columns, half, pair of columns, 16) words: see amx.c
  *   blocks        (block, field): the fields of the format one after the other, fields
- *                 of 1 or 2 bytes as (field, 32), those of 4 bytes as (half, word, 16);
+ *                 of 1 or 2 bytes as (field, 32), words of 4 bytes as (half, word, 16);
  *                 bits within a field do not move
  *
  * Packing must be fast, because streamed weights are packed for every pass: vector

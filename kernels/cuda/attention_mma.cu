@@ -21,8 +21,8 @@
 #include "kernels/cuda/attention.h"
 
 enum { FEW_QUERIES = 32, HIGH = 4, HIGHEST = 8, STAGES = 2, QUERIES_TOGETHER = 4 };
-/* How many instructions a warp executes for each tile of keys, with few and with many queries.
- * The numbers are from RESOURCES.md, for sm_90. Only predictions use them. */
+/* The number of instructions that a warp executes for each tile of keys, with few and with many
+ * queries. The numbers are from RESOURCES.md, for sm_90. Only predictions use them. */
 enum { INSTRUCTIONS_FEW = 350, INSTRUCTIONS_MANY = 560 };
 
 /* The sizes of a block. DIM is the width of a head, padded. WARPS_HIGH is the number of warps

@@ -61,8 +61,8 @@ void esp_cuda_pack_tile(enum esp_dtype dtype, int columns, const char *rows, cha
 
 /* ------------------------------------------------------------------ activations */
 
-/* Quantises activations. Each warp quantises those of 32 columns. `each`: number of rows of x
- * for each row of the pass. */
+/* Quantises activations. Each warp quantises 32 columns. `each`: number of rows of x for each
+ * row of the pass. */
 template <typename T>
 static __global__ void cut_kernel(struct esp_cuda_arrays at, const T *x, size_t x_stride,
                                   bool wanted, int each, struct esp_cuda_cuts to)

@@ -100,7 +100,7 @@ static void measure(struct esp_cuda_cache *c, const struct esp_model_desc *d)
     const size_t row = (size_t)d->heads * (c->chunks + 1);
     c->parts =
         parts_of(d, row, esp_cuda_part(c->head_width) * sizeof *c->partial, c->max_batch);
-    /* A mask covers the rows of earlier passes of the same tree, and those of this pass. */
+    /* A mask covers the rows of earlier passes of the same tree, and the rows of this pass. */
     const size_t widest = esp_cuda_pad(2 * (size_t)c->max_batch + 64, 64);
     c->at.seen_stride =
         (int)(widest < esp_cuda_pad(c->rows, 64) ? widest : esp_cuda_pad(c->rows, 64));
@@ -209,8 +209,8 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
     c->pass_bytes = arena->used - start;
 }
 
-/* Returns the number of bytes that a cache needs. weights: those of a divided model, or NULL.
- */
+/* Returns the number of bytes that a cache needs. weights: the weights of a divided model, or
+ * NULL. */
 static size_t need(const struct esp_model_desc *desc, struct esp_weights *weights,
                    struct esp_cuda_cache *owner, int rows, int max_batch)
 {

@@ -154,7 +154,8 @@ int esp_cuda_predict(struct esp_backend *backend, const struct esp_model_desc *d
 void esp_cuda_launched(struct esp_cuda_backend *backend, const char *name, size_t bytes);
 
 /* Divides one allocation into pieces. With base = NULL, only counts bytes. `shared` is true if
- * the same memory is also divided in another way; then there are no fences in it. */
+ * the same memory is also divided in another way; then no fences (ESP_FENCE) are put into
+ * it. */
 struct esp_cuda_arena {
     char *base;
     size_t used;
@@ -488,7 +489,7 @@ struct esp_cuda_cache {
     void *normed2;  /* (max_batch, hidden) like `normed`, in models with a parallel residual */
     float *inputs;  /* (max_batch, inputs_width) outputs of a layer's matrix `inputs` */
     /* (max_batch + 1, rotary / 2) cosines and sines of the rows' positions, for layers with the
-     * model's rotary frequencies and for layers with the local ones. The last row is for
+     * model's global rotary frequencies and for layers with its local ones. The last row is for
      * queries that see the sinks of a window. */
     float2 *rotation, *local_rotation;
     float *together; /* (max_batch, 2) factors of norms over all heads (rope.h); or NULL */
@@ -521,7 +522,7 @@ struct esp_cuda_cache {
 
     struct esp_cuda_arrays at;
     size_t pass_bytes;
-    char *pass_device, *pass_host[ESP_CUDA_SLOTS]; /* (pass_bytes); the host's are pinned */
+    char *pass_device, *pass_host[ESP_CUDA_SLOTS]; /* (pass_bytes); pass_host is pinned */
     cudaEvent_t copied[ESP_CUDA_SLOTS];
     int slot;
     int32_t *keep_rows; /* (max_batch) on the device, part of the block pass_device */

@@ -3,11 +3,11 @@
  *
  * The host writes the numbers that change from pass to pass to a pinned block. Before the pass
  * this block is copied to the device, where the kernels read it. There are four such blocks,
- * used in turn, so the host does not wait for a copy in progress. So a pass of few rows can be
- * captured once as a CUDA graph and replayed with one call. There are graphs for 1, 4, 16 and
- * 64 rows, and for texts of 1, 2, 4, ... chunks of keys. A pass may have fewer rows than its
- * graph, because the kernels stop at the last row of the pass. Larger passes are launched
- * kernel by kernel.
+ * used in turn, so the host does not wait for a copy in progress. No other arguments of the
+ * kernels change, so a pass of few rows can be captured once as a CUDA graph and replayed with
+ * one call. There are graphs for 1, 4, 16 and 64 rows, and for texts of 1, 2, 4, ... chunks of
+ * keys. A pass may have fewer rows than its graph, because the kernels stop at the last row of
+ * the pass. Larger passes are launched kernel by kernel.
  *
  * If several GPUs compute a model (gpus.h), each has its own graph, which contains its
  * exchanges.

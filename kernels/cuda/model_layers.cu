@@ -16,7 +16,7 @@
  * or after them (norm.h), and in a small pass step 3 is part of step 4 (attention.h). So a
  * layer takes five kernels.
  *
- * matmul.cu computes products of up to 64 rows. Larger products use cuBLASLt, whose order of
+ * matmul.cu computes products of up to 64 rows. Larger products use cuBLASLt. Its order of
  * summation depends on the number of rows. In exact mode, without cuBLASLt, and for shapes for
  * which cuBLASLt has no algorithm, matmul.cu computes larger products, too.
  *

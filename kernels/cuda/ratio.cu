@@ -15,7 +15,7 @@ namespace
 {
 
 struct class_sums {
-    unsigned low[CLASSES], high[CLASSES]; /* halves of the sums of p, then of those of q */
+    unsigned low[CLASSES], high[CLASSES]; /* halves of the sums of p, then of the sums of q */
     int last;
 };
 

@@ -24,16 +24,16 @@ struct streamed_layer {
 
 struct esp_cuda_stream {
     struct esp_cuda_backend *backend;
-    int layers, streamed;         /* layers of the model, and those in the host's memory */
+    int layers, streamed;         /* number of layers in the model, and in the host's memory */
     struct streamed_layer *layer; /* (streamed) in the order of the model */
     char *host;                   /* pinned */
     size_t host_bytes;
     char *buffer[BUFFERS]; /* on the device, part of the weights' allocation */
     cudaStream_t copies;
     cudaEvent_t arrived[BUFFERS], computed[BUFFERS];
-    /* How many layers have been requested and computed (`taken`) since the last restart. The
-     * n-th layer is layer[n % streamed], and is copied to buffer n % 2. requested = taken + 2,
-     * unless a pass has failed. */
+    /* The number of layers that have been requested, and of layers that have been computed
+     * (`taken`), since the last restart. The n-th layer is layer[n % streamed], and is copied
+     * to buffer n % 2. requested = taken + 2, unless a pass has failed. */
     uint64_t requested, taken;
     double measured_bytes, measured_seconds;
 };

@@ -26,8 +26,8 @@ struct esp_rank_options {
      * processes on them; NULL means the first mpirun that is found. */
     const char *hosts, *launcher;
     bool given; /* mpirun has started the program together with its ranks */
-    /* How much of the model each rank computes, in relation to the other ranks. If all are 0,
-     * the parts are equal. */
+    /* The share of the model that each rank computes, relative to the other ranks. If all
+     * shares are 0, the parts are equal. */
     double share[ESP_MAX_RANKS];
     unsigned whole; /* bit k: every rank has all of the matrices of kind k (rank_plan.h) */
     bool by_layers; /* ranks have whole layers, not some rows of every layer */

@@ -52,8 +52,8 @@ enum { NEAR = 1024, FAR = 8192, LINE = 64, HALF = 32 };
 
 /* ------------------------------------------------------------------ activations */
 
-/* Returns the bits of the largest absolute value in a block. The bits of infinity and NaN
- * are larger than those of any number. */
+/* Returns the bits of the largest absolute value in a block. The bits of infinity and NaN are
+ * larger than the bits of any number. */
 V16 uint32_t largest_bits(const float *x)
 {
     uint32_t most = 0;
