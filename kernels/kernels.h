@@ -203,8 +203,8 @@ struct esp_layer {
 
 enum esp_norm { ESP_NORM_RMS, ESP_NORM_LAYER };
 /* The functions are, in this order: silu(gate) * up; gelu(up), exact (by erf); gelu(up) by
- * tanh; gelu(gate) * up, by tanh; the first function with limits (struct esp_clamp);
- * max(0, up)^2. */
+ * tanh; gelu(gate) * up, by tanh; silu(gate) * up with limits (struct esp_clamp); max(0,
+ * up)^2. */
 enum esp_activation {
     ESP_SWIGLU,
     ESP_GELU,
@@ -349,8 +349,8 @@ struct esp_states {
  * The row at position t sees the first `sinks` tokens and the last `recent` ones, including its
  * own: positions 0..sinks-1 and t-recent+1..t. If there is a gap between these two ranges,
  * attention computes as if there were no gap: for the sinks, the row is at position sinks +
- * recent - 1; for the recent tokens, distances are the true ones. So no distance is larger than
- * in a text of sinks + recent tokens. What a row sees depends only on t, never on other rows of
+ * recent - 1; for the recent tokens, distances do not change. So no distance is larger than in
+ * a text of sinks + recent tokens. What a row sees depends only on t, never on other rows of
  * the cache. */
 struct esp_window {
     int sinks, recent; /* sinks >= 0, recent >= 1 */
@@ -513,8 +513,8 @@ struct esp_backend_ops {
      * that does not work. */
     int (*open)(struct esp_backend **backend, int threads, char *err, size_t errlen);
     /* Opens the backend on one of several devices, numbered from 0; open() uses device 0. Fails
-     * with ESP_E_ARGUMENT if there are devices but not this one. NULL means the backend has no
-     * devices to choose from. */
+     * with ESP_E_ARGUMENT if other devices exist, but not this one. NULL means the backend has
+     * no devices to choose from. */
     int (*open_device)(struct esp_backend **backend, int device, char *err, size_t errlen);
     void (*close)(struct esp_backend *backend);
     const char *(*device)(const struct esp_backend *backend); /* e.g. "AVX-512, 2 threads" */

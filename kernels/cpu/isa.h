@@ -122,7 +122,7 @@ struct esp_state_read {
  * chunk began: the fraction of the state before the chunk that remains at this row. */
 struct esp_state_update {
     int ancestors;
-    const float *const *before;     /* (ancestors) pointers to (16): their updates */
+    const float *const *before;     /* (ancestors) their updates: pointers to (16) */
     const float *by_key, *by_query; /* (ancestors); by_key is NULL for ESP_MIXER_SSM */
     float left, write, own, skip;   /* own: key times query; skip: factor of `value` in `out` */
     const float *value;             /* (16) */

@@ -93,8 +93,8 @@ static __device__ void stage(T *to, const T *from, int start, int end, int fresh
     }
 }
 
-/* Finds the keys, or the values, of a head. Those of earlier passes are in the cache, and those
- * of the rows of this pass are in shared memory. */
+/* Finds the keys, or the values, of a head. For rows of earlier passes they are in the cache,
+ * and for rows of this pass they are in shared memory. */
 template <typename T> struct source {
     const T *cached, *made;
     int width, fresh; /* fresh: the first row that is in `made` */

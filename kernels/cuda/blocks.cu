@@ -205,8 +205,8 @@ template <enum esp_dtype D, int HIGH, int GROUPS> struct tiling {
         F::UNITS * HIGH * F::BYTES; /* bytes that a warp copies in a step */
     static const size_t RING = (size_t)STAGES * WARPS * PIECE;
     static const bool SCALED = F::SUBS > 1; /* a warp computes the scales once for all lanes */
-    /* TOGETHER: the scales of this many groups of 32 columns are computed together. UNROLLED:
-     * the loop is unrolled for this many groups. The number of registers limits it. */
+    /* TOGETHER: the scales of this many groups of 32 columns are computed together. UNROLL: the
+     * loop is unrolled for this many groups. The number of registers limits it. */
     static const int TOGETHER = SCALED ? 4 : 1, EACH = HIGH * GROUPS;
     static const int UNROLL = EACH <= 2 ? 4 : EACH <= 16 ? 2 : 1;
     static const bool SHORT = (D == ESP_Q5_K && EACH == 2) || (D == ESP_Q6_K && EACH == 4);

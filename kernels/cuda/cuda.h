@@ -443,7 +443,7 @@ struct esp_cuda_states {
     int layers; /* number of recurrent layers; if 0, the other members are not used */
     struct esp_state_plan plan;
     void *plan_memory;   /* memory of the host for the arrays of `plan` */
-    int32_t *saved;      /* (state_slots) tokens of each copy + 1; 0 means the slot is empty */
+    int32_t *saved;      /* (state_slots) tokens before each copy, plus 1; 0 means empty */
     size_t width, rates; /* values of a token that are convolved; number of state heads */
     size_t key_values, values; /* number of values in a token's keys, and in its updates */
     size_t out;                /* number of values that a mixer outputs for a token */

@@ -9,8 +9,8 @@
  * keys. A pass may have fewer rows than its graph, because the kernels stop at the last row of
  * the pass. Larger passes are launched kernel by kernel.
  *
- * If several GPUs compute a model (gpus.h), each has its own graph, which contains its
- * exchanges.
+ * If several GPUs compute a model (gpus.h), each GPU has its own graph, which contains the
+ * GPU's exchanges.
  */
 #include "kernels/cuda/blocks.h"
 #include "kernels/cuda/gpus.h"

@@ -1,12 +1,13 @@
-/* mixer.cu - the arithmetic of recurrent layers: the convolution, what rows read from the
- * states, and the output's norm and gates. enum esp_mixer in kernels.h has the formulas for one
- * token after the other. cpu/pass_mixer.c has the formulas for a chunk of tokens.
+/* mixer.cu - the arithmetic of recurrent layers: convolves tokens, reads and updates states,
+ * and applies the norm and the gates of the output. enum esp_mixer in kernels.h has the
+ * formulas for one token after the other. cpu/pass_mixer.c has the formulas for a chunk of
+ * tokens.
  *
  * As on the CPU, the value columns of a state do not depend on one another. So a block computes
  * 16 columns of a head, with its part of the state in registers. It processes the groups of the
  * plan (state_plan.h) one after the other. A row's numbers come from the same operations in the
  * same order, whatever other rows are in its pass. So results are bit-identical for trees, for
- * chains, for any order of rows and however a prompt is divided, in both modes.
+ * chains, for any order of rows, and for any division of a prompt, in both modes.
  *
  * The kernels read the plan from at.visit, so a captured graph works for any tree.
  */

@@ -533,8 +533,8 @@ static int add_mlp(struct esp_cuda_cache *c, int i, int rows, enum ready *ready)
     return status;
 }
 
-/* Runs a layer. On entry, *ready says how much of the norm before the layer has been computed;
- * on return, how much of the norm after the layer. */
+/* Runs a layer. On entry, *ready says how much of the norm before the layer has been computed.
+ * On return, it says how much of the norm after the layer has been computed. */
 template <typename T, typename A>
 static int run_layer(struct esp_cuda_cache *c, int i, const struct esp_cuda_shape *s,
                      enum ready *ready)

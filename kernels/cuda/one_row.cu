@@ -121,7 +121,7 @@ static __global__ void __launch_bounds__(THREADS, tiling<D>::BLOCKS)
                                    warp + i * F::UNITS * WARPS, WARPS);
         esp_copy_group();
     }
-    esp_wait_previous(); /* the weights are read before, because no kernel writes them */
+    esp_wait_previous(); /* weights are copied before this, because no kernel writes them */
     int stage = 0, next = Z::STAGES - 1;
     for (int unit = warp; unit < a.units; unit += F::UNITS * WARPS) {
         const int ahead = unit + (Z::STAGES - 1) * F::UNITS * WARPS;

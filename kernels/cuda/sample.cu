@@ -61,8 +61,8 @@ static __device__ void accumulate(const double *sums, double *totals, int chunks
     s->chunk = chunks;
 }
 
-/* Returns the first token at which the running total exceeds `target`; if there is none, the
- * last token with a probability above 0. */
+/* Returns the first token at which the running total exceeds `target`. If there is none,
+ * returns the last token with a probability above 0. */
 static __device__ int32_t walk(const double *value, int first, int count, double before,
                                double target, bool passes)
 {

@@ -282,7 +282,7 @@ V16 void multiply_stretch(const struct unpacked *u, int half, int blocks,
     struct columns now = {u, x, 0};
     int parity = 0;
     EACH_ROW(r, height) sum[r] = v16_load(to + r * ESP_PANEL);
-    __asm__ volatile("" ::"r"(u) : "memory"); /* the weights must be in memory from here on */
+    __asm__ volatile("" ::"r"(u) : "memory"); /* forces the compiler to store the weights */
     multiply_tile(dots[0], &now, half, bytes);
     for (int left = form == TWO_SCALES ? 2 * blocks : blocks; left > 1; left--) {
         const struct columns next = columns_after(now, step, form, bytes);

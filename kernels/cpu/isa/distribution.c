@@ -37,8 +37,8 @@ double ISA(row_sum)(const float *x, int n)
     return sum;
 }
 
-/* Returns the first token at which the cumulative sum exceeds `target`, or, if there is none,
- * the last token whose probability is not 0. */
+/* Returns the first token at which the cumulative sum exceeds `target`. If there is none,
+ * returns the last token whose probability is not 0. */
 static int32_t invert(const float *x, int n, double target)
 {
     double before = 0.0;

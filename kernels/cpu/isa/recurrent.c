@@ -1,5 +1,5 @@
-/* recurrent.c - the arithmetic of recurrent layers: computes the convolution of a row, and what
- * rows read from 16 columns of a head's state and add to it.
+/* recurrent.c - the arithmetic of recurrent layers: convolves a row, and reads and updates 16
+ * columns of a head's state.
  *
  * Each lane computes one column. Even and odd keys are added separately. So sums over keys have
  * the same order on every instruction set.

@@ -24,7 +24,7 @@ static inline void configure_tiles(int rows, int bytes)
         config.row_bytes[i] = (uint16_t)(i == 4 || i == 5 ? bytes : ROW_BYTES);
         config.rows[i] = (uint8_t)(i < 6 ? rows : bytes / 4);
     }
-    __asm__ volatile("" ::"r"(&config) : "memory"); /* config must be in memory from here on */
+    __asm__ volatile("" ::"r"(&config) : "memory"); /* forces the compiler to store config */
     _tile_loadconfig(&config);
 }
 
