@@ -389,7 +389,7 @@ struct esp_batch {
     /* If not NULL, the call also computes softmax and top-k of the rows with logits, which
      * makes the pass a draft step. */
     const struct esp_step *step;
-    /* Hidden states to return, or NULL. A backend that cannot return any fails with
+    /* Hidden states to return, or NULL. If the backend cannot return them, the pass fails with
      * ESP_E_UNSUPPORTED. */
     const struct esp_states *states;
     /* The hidden states that a draft head reads: (capacity, desc->input); for EAGLE-3,

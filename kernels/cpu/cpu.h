@@ -111,7 +111,7 @@ struct esp_cpu_cache {
     float *attention_gate;       /* (max_batch, q_width), or NULL */
     struct esp_vectors mixed;    /* (max_batch, states.out) of recurrent layers */
     struct esp_vectors up;       /* (max_batch, ffn) */
-    /* For a mixture of experts; NULL if the model is not one. */
+    /* Used for a mixture of experts; NULL in other models. */
     float *routed;                /* (max_batch, experts, padded) logits, then weights */
     int32_t *chosen;              /* (max_batch, experts_used) the experts that a row chose */
     int32_t *choosers;            /* (max_batch) the rows that chose an expert */

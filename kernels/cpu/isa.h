@@ -34,8 +34,8 @@ struct esp_packed {
     /* (panels, columns, 32); for quantised types (panels, columns / block, fields) */
     const void *data;
     const float *bias; /* (panels * 32), zeros if the model has none */
-    /* For a matrix of a streamed layer: the matrix as its file stores it. Then `data` is not
-     * set, see esp_cpu_pack_stored(). Otherwise NULL. */
+    /* If the layer is streamed, the matrix as its file stores it; `data` is then not set, see
+     * esp_cpu_pack_stored(). Otherwise NULL. */
     const struct esp_tensor *stored;
 };
 

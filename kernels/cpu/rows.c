@@ -70,7 +70,8 @@ void esp_cpu_rows_close(struct esp_rows *rows)
 
 /* ------------------------------------------------------- operations with one result per row */
 
-/* A request: softmax if `sampling` is set, or else top_k if k > 0, or else argmax. */
+/* Says what to compute: softmax if `sampling` is set, or else top_k if k > 0, or else
+ * argmax. */
 struct request {
     struct esp_rows *rows;
     const int32_t *which;

@@ -203,8 +203,9 @@ template <> struct esp_block_format<ESP_Q8_0> : esp_block_unit<ESP_Q8_0> {
     }
 };
 
-/* The formats whose blocks have 32 half-bytes in 16 bytes, followed by the scale. For Q4_0, a
- * weight is the half-byte minus 8. For the other formats, it is an index into a table. */
+/* Unpacks the formats whose blocks have 32 half-bytes in 16 bytes, followed by the scale. For
+ * Q4_0, a weight is the half-byte minus 8. For the other formats, it is an index into a
+ * table. */
 template <enum esp_dtype D> struct esp_block_format_of_halves : esp_block_unit<D> {
     enum { SHIFT = D == ESP_Q4_0 ? 4 : 0 };
     static constexpr enum esp_block_form FORM = ONE_SCALE;
@@ -273,8 +274,8 @@ template <> struct esp_block_format<ESP_Q5_0> : esp_block_unit<ESP_Q5_0> {
     }
 };
 
-/* The formats with blocks of 256 columns and with minima. A block has 128 bytes of half-bytes,
- * then, if FIFTH, 32 bytes of fifth bits, and then the scales and minima. */
+/* Unpacks the formats with blocks of 256 columns and with minima. A block has 128 bytes of
+ * half-bytes, then, if FIFTH, 32 bytes of fifth bits, and then the scales and minima. */
 template <enum esp_dtype D, bool FIFTH> struct esp_block_format_of_minima : esp_block_unit<D> {
     enum { SHIFT = 0, HEAD = FIFTH ? 2560 : 2048 };
     static constexpr enum esp_block_form FORM = MINIMUM;

@@ -31,9 +31,9 @@ struct esp_cuda_stream;
 struct esp_cuda_cut;
 struct esp_cuda_gpus;
 
-/* The values that a call still owes its caller. They are copied from `from`, in pinned memory,
- * to `to` when the stream is idle. The caller owns `to` and may free it after a failure, so a
- * call that fails discards all answers. */
+/* The values that a call has not delivered to its caller yet. They are copied from `from`, in
+ * pinned memory, to `to` when the stream is idle. The caller owns `to` and may free it after a
+ * failure, so a call that fails discards all answers. */
 struct esp_cuda_answer {
     struct esp_cuda_rows *rows;
     void *to;
@@ -505,7 +505,7 @@ struct esp_cuda_cache {
     void *cut_words;           /* (max_batch, blocks, 64 bytes) */
     struct esp_cuda_cut *cuts; /* (max_batch, blocks) */
     void *narrow;              /* (max_batch, columns) 16-bit numbers */
-    /* For a mixture of experts: */
+    /* These are used for a mixture of experts. */
     struct esp_cuda_routing routing;
     float *routed;     /* (max_batch, layer's `logits`) the router's logits */
     size_t expert_ffn; /* padded */

@@ -8,7 +8,7 @@
 #include "kernels/cuda/gpus.h"
 #include "kernels/cuda/norm.h"
 
-/* LOGITS_ROWS: how many rows of logits are exchanged at a time. */
+/* LOGITS_ROWS: number of rows of logits that are exchanged at a time. */
 enum { THREADS = 256, PIECES = 3, ALIGNED = 16, LOGITS_ROWS = 64 };
 
 /* A matrix whose columns are exchanged. `per` columns of a row take `bytes` bytes. */

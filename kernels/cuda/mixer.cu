@@ -30,8 +30,8 @@ struct mixer_args {
     float *inputs; /* (ring, stride) the inputs of this layer's states */
     int ring;
     size_t stride, padded; /* numbers between inputs, and between rows of `convolved` */
-    /* Where these begin in an input: the heads' factors `write` and `decay`, the keys, the
-     * updates. */
+    /* The positions in an input at which the heads' factors `write` and `decay`, the keys, and
+     * the updates begin. */
     size_t writes, decays, key_values, updates;
     float *convolved, *products, *state, *stack, *o;
     size_t each, out; /* numbers in a layer's states; in a row of `o` or of the output */
@@ -347,7 +347,8 @@ static __device__ __forceinline__ void update_row(const struct esp_cuda_arrays &
     }
 }
 
-/* TOGETHER: this many rows read the state before the first of them computes its update. */
+/* TOGETHER: number of rows that read the state before the first of them computes its update.
+ */
 enum { TOGETHER = 32, ROOM_BYTES = TOGETHER * 2 * ESP_STATE_COLUMNS * sizeof(float) };
 
 /* Returns where shared memory has what row `i` has read from the state with its key (which = 0)

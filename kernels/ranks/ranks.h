@@ -37,7 +37,8 @@ enum {
 
 struct esp_ranks;
 
-/* The functions of a transport. Its own struct begins with a struct esp_ranks. */
+/* The functions of a transport. A transport has its own struct for a group, which begins with
+ * struct esp_ranks. */
 struct esp_transport {
     const char *name, *summary;
     /* In rank 0: starts the other ranks, each with options->threads threads. */
@@ -77,7 +78,7 @@ struct esp_ranks {
     double delay, delay_rate; /* simulated network: seconds; bytes per second, or 0 */
     struct esp_rank_times times;
     double came, left, met; /* the last exchange: its start, its end, its duration */
-    /* In rank 0, during a pass: */
+    /* These are used in rank 0, during a pass. */
     bool passing;
     int exchanged;                  /* exchanges so far */
     int together;                   /* number of exchanges that a lap describes */

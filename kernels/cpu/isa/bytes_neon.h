@@ -368,8 +368,8 @@ V16 void s16_dots(struct s16 sum[], const struct b64 w[GROUPS], const int from, 
 
 #else
 
-/* Sums of 16 bits. Each register has the sums of two of the four outputs that are in a register
- * of weights. */
+/* Sums that are stored in 16 bits. Each register has the sums of two of the four outputs that
+ * are in a register of weights. */
 struct b64_sums {
     int16x8_t a, b, c, d;
 };
