@@ -16,7 +16,7 @@
  *
  * Weights are packed in tiles (esp_packed.pairs): for each panel and 32 inputs, there are two
  * tiles of 16 outputs; a tile is (16 pairs of inputs, 16 outputs, 2). Parts are stored in
- * tiles, too (esp_vectors): for each 16 parts and 32 inputs, a tile is (16 parts, 32 inputs);
+ * tiles, too (esp_vectors): for every 16 parts and 32 inputs, a tile is (16 parts, 32 inputs);
  * part k of vector i has number 2 i + k.
  */
 #include "kernels/cpu/isa/parts.h"

@@ -45,7 +45,8 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
     const size_t states = recurrent * s->each,
                  slots = recurrent > 0 ? (size_t)d->state_slots : 0;
     const size_t mixed_rows = recurrent > 0 ? batch : 0;
-    /* The last panel of a rank's outputs may extend beyond a row, so there is one more row. */
+    /* The last panel of a rank's outputs may extend beyond a row, so one more row is
+     * allocated. */
     const size_t part = w->plan ? 1 : 0;
     const struct buffer all[BUFFERS] = {
         {&c->k, heads * rows, (size_t)d->head_dim, f},

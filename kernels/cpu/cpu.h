@@ -117,7 +117,7 @@ struct esp_cpu_cache {
     int32_t *choosers;            /* (max_batch) the rows that chose an expert */
     struct esp_vectors expert_in; /* (max_batch, hidden) the input of these rows */
     float *expert_out;            /* (max_batch, hidden) the expert's output for these rows */
-    struct esp_vectors joined;    /* (max_batch, widest) inputs of a product, joined to one */
+    struct esp_vectors joined;    /* (max_batch, widest) inputs of a product as one vector */
     float *scores;                /* (threads, ESP_QUERIES, blocks * 16) */
     int32_t *extra;               /* (threads, ESP_QUERIES, rows) */
     int32_t *wanted;              /* (max_batch) batch rows whose logits are wanted */

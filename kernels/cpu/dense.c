@@ -1,7 +1,7 @@
 /* dense.c - a single small matrix, packed for the CPU backend's products; see dense.h.
  *
  * Reading the weights takes most of the time: the matrix is used rarely, so larger weights have
- * replaced its weights in the processor's caches since the last time. Storing them as BF16
+ * replaced its weights in the processor's caches since the last use. Storing them as BF16
  * halves the time to read them.
  */
 #include "kernels/dense.h"

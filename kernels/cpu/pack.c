@@ -9,7 +9,7 @@
  *                 of 1 or 2 bytes as (field, 32), words of 4 bytes as (half, word, 16);
  *                 bits within a field do not move
  *
- * Packing must be fast, because streamed weights are packed for every pass: vector
+ * Packing must be fast, because streamed weights are packed for every pass. So vector
  * instructions transpose four words of four rows at a time.
  */
 #include "kernels/cpu/cpu.h"

@@ -1,4 +1,4 @@
-/* pass.h - what the steps of a pass share; see forward.c. */
+/* pass.h - the struct and the functions that the steps of a pass share; see forward.c. */
 #ifndef ESP_CPU_PASS_H
 #define ESP_CPU_PASS_H
 

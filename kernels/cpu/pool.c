@@ -6,7 +6,8 @@
  * takes parts from the shares of other threads. The caller runs all parts that no helper has
  * begun. So a helper that another program preempts delays a step only if it was in the middle
  * of a part. If the caller still has to wait long for a part, the pool rests for four times
- * that long: the caller runs all parts itself. This limits the cost of a busy machine.
+ * that long: meanwhile, the caller runs all parts itself. This limits the cost of a busy
+ * machine.
  *
  * If cores differ in speed, there is one share for all threads: each takes the next part. Parts
  * are small, so that a step does not wait long for the last part of a slow core.

@@ -1,4 +1,4 @@
-/* simd_neon.h - the operations of simd.h on 64-bit ARM: sixteen floats are four registers.
+/* simd_neon.h - the operations of simd.h on 64-bit ARM. Sixteen floats take four registers.
  *
  * EACH applies f to each register of x; EACH_TWO and EACH_THREE apply f to registers of two
  * and three vectors; EACH_WITH and EACH_TWO_WITH give f additional arguments; EACH_AT calls f

@@ -27,7 +27,7 @@ struct esp_state_products {
 struct esp_cpu_states {
     struct esp_state_plan plan;
     void *plan_memory;
-    size_t width, rates; /* values per token that are convolved; state heads; both padded */
+    size_t width, rates; /* convolved values per token; number of state heads; both padded */
     size_t tail;         /* size of a layer's tail in floats, see `memory` */
     size_t block;        /* size of 16 columns of a head's state in floats */
     size_t each;         /* size of a layer's tail and states in floats */

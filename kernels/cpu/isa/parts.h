@@ -1,5 +1,6 @@
-/* parts.h - declares the functions of kernels/cpu/isa. The files there are compiled once for
- * each instruction set, and the macros below give each function a different name every time.
+/* parts.h - declares the functions of kernels/cpu/isa. The files in that folder are compiled
+ * once for each instruction set, and the macros below give each function a different name every
+ * time.
  *
  * For example, ISA(argmax) is esp_argmax_avx2 when the files are compiled for AVX2. Some
  * instruction sets are extensions of another set; for example, VNNI and AMX extend AVX-512.

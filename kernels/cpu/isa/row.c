@@ -7,7 +7,8 @@
  * the lower index ranks first. All backends use this rule, so their results agree.
  *
  * Top-p ("nucleus") sampling (Holtzman et al. 2020) selects the largest values until their sum
- * reaches p. A quickselect that adds up probabilities finds the last of them without sorting.
+ * reaches p. A quickselect that adds up probabilities finds the last selected value without
+ * sorting.
  */
 #include "kernels/cpu/isa/parts.h"
 
