@@ -1,5 +1,6 @@
 /* attention.h - the code that attention.cu and attention_mma.cu share. It finds the keys that a
- * query sees, computes the keys of the pass itself, and joins the results for parts of keys.
+ * query sees, computes the keys of the pass itself, and joins the results for parts of the
+ * keys.
  *
  * The keys of a query are divided among thread blocks ("split-KV"). Each block computes a part
  * of the result. The last block to finish a tile of queries joins the parts. If there are many
@@ -290,8 +291,9 @@ static struct esp_cuda_attend<T> esp_cuda_attend_of(const struct esp_cuda_cache 
     return a;
 }
 
-/* Writes the attention over the cache to c->attended. Uses tensor cores. The order of the sums
- * depends on the number of rows, and on the places of the keys in the cache. */
+/* Computes attention to the keys in the cache, and writes it to c->attended. Uses tensor cores.
+ * The order of the sums depends on the number of rows, and on the places of the keys in the
+ * cache. */
 template <typename T>
 void esp_cuda_attention_mma(struct esp_cuda_cache *c, const struct esp_cuda_layer *held,
                             int layer, int rows, int chunks);

@@ -4,7 +4,8 @@
  * integers with a common scale, which is a power of two. The weights of 32 columns are small
  * integers with one scale, or with two scales for 16 columns each. A 16-bit integer is divided
  * into two signed bytes, x = 256 high + low, and int8 tensor cores multiply both with the
- * weights. So the dot product of a block is an exact integer, the same as on the CPU. Then
+ * weights. So the dot product of a block is an exact integer, the same as on the CPU. It is
+ * added to the sum of an output in float32:
  *
  *     sum <- fma(integer * scale of the activations, scale of the weights, sum)
  *     sum <- fma(minimum of the weights, -total of the activations, sum)    Q4_K, Q5_K

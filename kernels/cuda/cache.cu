@@ -42,9 +42,9 @@ static bool norms_together(const struct esp_model_desc *d)
 }
 
 /* Returns how many partial results of attention a cache has room for. In exact mode, there is
- * room for at least one tile of queries, because these read the cache together. If the model
- * description does not request exact mode, room for one row is enough. row: number of partial
- * results of a row in exact mode. */
+ * room for at least one tile of queries, because the queries of a tile read the cache together.
+ * If the model description does not request exact mode, room for one row is enough. row: number
+ * of partial results of a row in exact mode. */
 static size_t parts_of(const struct esp_model_desc *d, size_t row, size_t part_bytes,
                        int max_batch)
 {

@@ -51,8 +51,8 @@ struct esp_cuda_backend {
     size_t shared_limit; /* maximum bytes of shared memory in a block */
     bool early;          /* kernels can begin before the previous one has ended (device.h) */
     cudaStream_t stream;
-    /* A kernel that finds a value that is not a number sets *numeric to 1. This is in pinned
-     * memory, which kernels can write and the host can read. */
+    /* A kernel that finds a value that is not a number sets *numeric to 1. This flag is in
+     * pinned memory, which kernels can write and the host can read. */
     int *numeric;
     struct esp_cuda_answer answer[ESP_CUDA_ANSWERS];
     int answers;
@@ -76,7 +76,7 @@ static inline struct esp_cuda_backend *esp_cuda_program(struct esp_cuda_backend 
 }
 
 /* Makes the backend's device the current device of this thread (in CUDA, each thread has one).
- * Every operation of the table begins with this. */
+ * Every operation in the table begins with this call. */
 void esp_cuda_enter(const struct esp_backend *backend);
 /* Must be called after code that may have changed this thread's device. */
 void esp_cuda_forget_device();
@@ -199,7 +199,7 @@ struct esp_cuda_matrix {
     int count;            /* number of such matrices, one after another (experts); 0 means 1 */
 };
 
-/* Returns how many bytes a product reads of one matrix. */
+/* Returns how many bytes of a matrix a product reads. */
 static inline size_t esp_cuda_matrix_bytes(const struct esp_cuda_matrix *m)
 {
     return m->rows * (esp_dtype_quantised(m->dtype) ? esp_dtype_row_bytes(m->dtype, m->columns)
@@ -287,7 +287,7 @@ enum { ESP_CUDA_PIECE = 8 << 20 }; /* bytes that are sent to the device at a tim
 int esp_cuda_weights_load(struct esp_cuda_weights *w, struct esp_cuda_backend *backend,
                           esp_progress *progress, void *user);
 /* Returns the bytes that the weights take on the device. With a limit, as many layers as fit
- * stay there. If not even the minimum fits, returns the minimum. */
+ * stay on the device. If not even the minimum fits, returns the minimum. */
 size_t esp_cuda_weights_need(const struct esp_model_desc *desc);
 /* Returns whether any matrix of the model is quantised. */
 bool esp_cuda_has_blocks(const struct esp_model_desc *desc);
@@ -543,7 +543,7 @@ static inline struct esp_cuda_backend *esp_cuda_backend_of(const struct esp_cuda
     return reinterpret_cast<struct esp_cuda_backend *>(c->base.weights->backend);
 }
 
-/* Returns the first column that this GPU computes of a kind of result. */
+/* Returns the first column of a kind of result that this GPU computes. */
 static inline size_t esp_cuda_first(const struct esp_cuda_cache *c, enum esp_rank_kind kind)
 {
     const struct esp_cuda_part *part = esp_cuda_weights_of(c)->part;
@@ -639,8 +639,8 @@ template <typename A> void esp_cuda_join(struct esp_cuda_cache *c, int rows);
 template <typename T>
 void esp_cuda_rope(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, int layer,
                    int rows);
-/* Writes to c->attended the attention of the queries in c->inputs over the cache. The cache has
- * at most `chunks` chunks of keys. */
+/* Computes the attention of the queries in c->inputs to the keys in the cache, and writes it to
+ * c->attended. The cache has at most `chunks` chunks of keys. */
 template <typename T>
 void esp_cuda_attention(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, int layer,
                         int rows, int chunks);
@@ -697,7 +697,7 @@ struct esp_cuda_product {
      * each pair; otherwise it has a row for each row of the pass. */
     int tile;
     bool by_pair;
-    bool cut; /* for quantised weights: the kernel that made x has already quantised it */
+    bool cut; /* for quantised weights: the kernel that computed x has quantised it */
     /* For norms in halves (norm.h), only in matmul.cu. `normed` is true if x is the first half
      * of a norm. If `next` is not NULL, an ADD also writes the first half of this norm to
      * c->normed. */
@@ -722,7 +722,7 @@ void esp_cuda_matmul(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
 /* The launchers for quantised weights (blocks.cu). multiply() runs `count` products that read
  * the same activations, with matrices of any type. The order of their sums does not depend on
  * the number of rows. activate() applies the activation function to c->up (gate, then up) and
- * writes c->active; with `pairs`, it does this for c->pair_up and c->pair_active. embed()
+ * writes c->active; if `pairs` is true, it does this for c->pair_up and c->pair_active. embed()
  * writes the rows of a quantised embedding to c->x. */
 template <typename T>
 void esp_cuda_blocks_multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p,

@@ -76,8 +76,8 @@ enum { ESP_FENCE = 0 };
 /* While this is true, ESP_LAUNCH only loads the kernel's code. The CUDA runtime loads code at
  * the first launch (CUDA_MODULE_LOADING=LAZY, the default since CUDA 12.2). But loading may
  * allocate memory and wait for the device, and neither is allowed while a stream is captured.
- * So before a pass is captured, it is run once with this variable set. This needs no list of
- * kernels. And unlike CUDA_MODULE_LOADING=EAGER, it uses no memory for kernels that no pass
+ * So before a pass is captured, it is run once with this variable set. This method needs no
+ * list of kernels. Unlike CUDA_MODULE_LOADING=EAGER, it uses no memory for kernels that no pass
  * launches. */
 inline thread_local bool esp_loading_kernels;
 
