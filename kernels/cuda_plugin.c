@@ -1,9 +1,9 @@
 /* cuda_plugin.c - loads the CUDA backend, which is a separate library, when it is needed.
  *
- * This lets one build run on machines with and without a GPU. There may be two
- * plugins, made with different CUDA toolkits: a driver runs plugins made for its own major
- * version of CUDA or for an older one, but not for a newer one. libespalier-cuda.so is made
- * with the newest toolkit, libespalier-cuda12.so with CUDA 12 for older drivers. The driver is
+ * This lets one build run on machines with and without a GPU. There may be two plugins, made
+ * with different CUDA toolkits: a driver runs plugins made for its own major version of CUDA or
+ * for an older one, but not for a newer one. libespalier-cuda.so is made with the newest
+ * toolkit, and libespalier-cuda12.so is made with CUDA 12, for older drivers. The driver is
  * asked for its version, and the first plugin that it can run is used. If it can run none, the
  * plugin for the oldest drivers is loaded, and its error message says so.
  *

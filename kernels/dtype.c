@@ -303,7 +303,7 @@ static void weigh(const float *x, int n, float *weight)
         weight[i] = fabsf(x[i]) + rms;
 }
 
-/* number of scales to try on each side of the scale that fits the largest number */
+/* The number of scales to try on each side of the scale that fits the largest number. */
 enum { TRIES = 9 };
 
 /* Finds a scale s for which the weighted squared error, the sum of w (x - s level(x / s))^2,

@@ -11,7 +11,7 @@
  * tree decoding gives exactly the result of plain decoding.
  *
  * Functions return 0 or a negative enum esp_status. If a function with an argument `err` fails,
- * it also writes one sentence there.
+ * it also writes one sentence to `err`.
  */
 #ifndef ESP_KERNELS_H
 #define ESP_KERNELS_H
@@ -346,8 +346,8 @@ struct esp_states {
 };
 
 /* A window that limits which tokens a row sees ("StreamingLLM", Xiao et al. 2024, section 3.2).
- * The row at position t sees the first `sinks` tokens and the last `recent` ones, including its
- * own: positions 0..sinks-1 and t-recent+1..t. If there is a gap between these two ranges,
+ * The row at position t sees the first `sinks` tokens and the last `recent` tokens, including
+ * its own: positions 0..sinks-1 and t-recent+1..t. If there is a gap between these two ranges,
  * attention computes as if there were no gap: for the sinks, the row is at position sinks +
  * recent - 1; for the recent tokens, distances do not change. So no distance is larger than in
  * a text of sinks + recent tokens. What a row sees depends only on t, never on other rows of
@@ -363,7 +363,7 @@ enum { ESP_WINDOW_STEP = 16 };
 
 /* Row i of the batch is tokens[i] at positions[i]. Its key and value are written to cache row
  * first + i. It sees the cache rows 0..prefix-1, and row prefix + j if bit j of its mask is
- * set. Each row must see its own cache row, and no later one. If `mask` is NULL, row i sees all
+ * set. Each row must see its own cache row, and no later row. If `mask` is NULL, row i sees all
  * cache rows up to and including its own. The cache rows that a row sees must be in ascending
  * order of position. */
 struct esp_batch {
@@ -557,8 +557,8 @@ struct esp_backend_ops {
     /* For products that can be computed in two ways with bit-identical results. way_key()
      * returns a key that identifies the processor and the code that were timed, or "" if there
      * is only one way. measure_ways() measures the types of these weights for which `times` is
-     * not complete; from then on the backend uses the faster way for each type. Returns how
-     * many types it measured. */
+     * not complete; after that, the backend uses the faster way for each type. Returns how many
+     * types it measured. */
     const char *(*way_key)(const struct esp_backend *backend);
     int (*measure_ways)(struct esp_weights *weights, struct esp_way_times *times);
     /* Starts ranks: other processes or GPUs, which compute models with a `divided` description
@@ -566,8 +566,8 @@ struct esp_backend_ops {
     int (*start_ranks)(struct esp_backend *backend, const struct esp_rank_options *options,
                        char *err, size_t errlen);
     /* The next two members and set_rank_delay() are NULL if ranks are GPUs, not processes. */
-    /* Starts the ranks again after the process of a rank has ended or hangs. It does so only
-     * once, and only if starting the ranks and loading their models took at most `most`
+    /* Starts the ranks again if the process of a rank has ended, or if it hangs. It does so
+     * only once, and only if starting the ranks and loading their models took at most `most`
      * seconds. Caches that were opened before are lost: calls with them fail with ESP_E_DEVICE.
      * Writes to `why` what happened to the old ranks. Returns a negative status if there are no
      * new ranks. */

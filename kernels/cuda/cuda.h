@@ -100,7 +100,7 @@ bool esp_cuda_fine(cudaError_t result);
 int esp_cuda_tell(const struct esp_cuda_backend *backend, int status, char *err, size_t errlen);
 
 /* Must be called after a launch. Returns ESP_OK if the launch succeeded. Otherwise records that
- * `what` could not be started, and returns the status of the failure. */
+ * `what` has failed, and returns the status of the failure. */
 int esp_cuda_launch_status(struct esp_cuda_backend *backend, const char *what);
 /* Allows a kernel to use this many bytes of shared memory. */
 int esp_cuda_allow_shared(struct esp_cuda_backend *backend, const void *kernel, size_t bytes);

@@ -167,7 +167,7 @@ static __device__ __forceinline__ void esp_let_next_begin()
 }
 
 enum { ESP_WARP = 32 };
-/* Call this at the beginning of a kernel that can do no work before the previous kernel has
+/* Call this at the beginning of a kernel that cannot do any work before the previous kernel has
  * ended. */
 static __device__ __forceinline__ void esp_begin_early()
 {
@@ -340,9 +340,9 @@ static __device__ __forceinline__ int esp_dot4(uint32_t a, uint32_t b, int sum)
 }
 
 /* Loads four 8x8 matrices of 16-bit numbers from shared memory with the instruction ldmatrix.
- * Lane l passes the address of row l % 8 of matrix l / 8, which has 16 bytes and is aligned.
- * In r[i], lane 4 group + t gets the numbers [group][2t] and [group][2t + 1] of matrix i. With
- * `turned`, it gets [2t][group] and [2t + 1][group] instead. */
+ * Lane l passes the address of row l % 8 of matrix l / 8, which has 16 bytes and is aligned. In
+ * r[i], lane 4 group + t gets the numbers [group][2t] and [group][2t + 1] of matrix i. If
+ * `turned` is true, it gets [2t][group] and [2t + 1][group] instead. */
 static __device__ __forceinline__ void esp_load_matrices(uint32_t r[4], const void *row,
                                                          bool turned)
 {

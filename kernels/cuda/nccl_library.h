@@ -2,7 +2,7 @@
  *
  * NCCL comes with neither the driver nor the CUDA toolkit, and is needed only for several GPUs.
  * So its header nccl.h may be missing, too. The few functions that are needed are declared here
- * as in all nccl.h of version 2.
+ * as in the nccl.h of all releases of version 2.
  */
 #ifndef ESP_CUDA_NCCL_LIBRARY_H
 #define ESP_CUDA_NCCL_LIBRARY_H

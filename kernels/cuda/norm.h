@@ -9,7 +9,8 @@
  *           product that reads these results multiplies its sums by 1 / root mean square of the
  *           row. Every block computes this factor itself. So no row has to be complete before
  *           it is multiplied. This form is not possible in fp16, because numbers that are not
- *           normalised may overflow, and not for LayerNorm, which subtracts the mean first.
+ *           normalised may overflow. It is also not possible for LayerNorm, which
+ *           subtracts the mean first.
  * Both forms add in the same order for any number of rows.
  */
 #ifndef ESP_CUDA_NORM_H

@@ -8,7 +8,7 @@
  * values, until their weights add up to w". Blocks can search for this rank in any order.
  *
  * esp_select() finds the last selected rank by a radix search. It makes a histogram over the
- * leading 11 bits, finds the bin that contains the rank, and does the same inside that bin. The
+ * leading 11 bits, finds the bin that contains the rank, and repeats this inside that bin. The
  * search stops at a bin that has only one value or that is completely selected, so it mostly
  * ends after two passes. Weights are integers, because atomic additions of integers give the
  * same sum in any order.

@@ -1,9 +1,9 @@
 /* transfer.cu - copies arguments of calls on rows to the device, and their results back.
  *
  * Arguments are written to pinned memory. Kernels read small arguments there, over the bus;
- * larger ones are first copied to the device. Kernels write results to pinned memory. So a call
- * is one launch, and one wait if it returns values. softmax() does not wait, so its arguments
- * stay in pinned memory until the stream is known to be idle.
+ * larger arguments are first copied to the device. Kernels write results to pinned memory. So a
+ * call is one launch, and one wait if it returns values. softmax() does not wait, so its
+ * arguments stay in pinned memory until the stream is known to be idle.
  */
 #include "kernels/cuda/rows.h"
 

@@ -1,11 +1,11 @@
 /* mpi.c - the transport between ranks of several machines, as the program sees it.
  *
  * The program never calls MPI: MPI libraries replace signal handlers, and if one process of a
- * job ends, they end all. Instead the program shares memory (shm.h) with a process on its
- * machine, the bridge. The bridge exchanges areas with the ranks of other machines. In MPI's
- * numbering, rank 0 is the bridge; in the numbering of this program, rank 0 is the program. The
- * bridge and the other ranks run the program espalier-rank (mpi_rank.c). It is built once for
- * each MPI library, and the launcher of that library starts it:
+ * job ends, they end all its processes. Instead the program shares memory (shm.h) with a
+ * process on its machine, the bridge. The bridge exchanges areas with the ranks of other
+ * machines. In MPI's numbering, rank 0 is the bridge; in the numbering of this program, rank 0
+ * is the program. The bridge and the other ranks run the program espalier-rank (mpi_rank.c). It
+ * is built once for each MPI library, and the launcher of that library starts it:
  *
  *     mpirun ... -n RANKS espalier-rank --serve PATH RANKS THREADS
  *

@@ -79,7 +79,7 @@ static int await(MPI_Request *request, struct esp_shm *bridge)
     }
 }
 
-/* Exchanges areas. The first begins at `areas`, and they are ESP_RANK_AREA bytes apart. */
+/* Exchanges areas. The first area begins at `areas`, and each area has ESP_RANK_AREA bytes. */
 static int exchange(char *areas, const size_t *bytes, bool to_first, int rank, int count,
                     struct esp_shm *bridge)
 {
