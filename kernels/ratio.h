@@ -3,7 +3,7 @@
  *
  * Some verifiers need the vocabulary sorted by p/q, but only coarsely. There are 64 classes per
  * factor of two, from 2^-12 to 2^12. The first class also includes all smaller ratios, and the
- * last class all larger ones. The class comes from the bits of the correctly rounded quotient
+ * last class all larger ratios. The class comes from the bits of the correctly rounded quotient
  * in single precision, so every backend finds the same class for the same two numbers.
  */
 #ifndef ESP_RATIO_H

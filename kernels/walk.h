@@ -3,8 +3,9 @@
  * Such a state follows a chunk of tokens (state_plan.h) and is computed from the state before
  * the chunk. The walk is depth first. It stores the states that are still needed on a small
  * stack. Level 0 is the state after the committed text, and chunks of that text overwrite it.
- * Of the children of a state, the one with the most descendants is visited last, and overwrites
- * the level of its parent. So n states need only about log2(n) levels, whatever the depth is.
+ * Among the children of a state, the child with the most descendants is visited last, and
+ * overwrites the level of its parent. So n states need only about log2(n) levels, for any
+ * depth.
  */
 #ifndef ESP_WALK_H
 #define ESP_WALK_H

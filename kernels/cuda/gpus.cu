@@ -80,7 +80,7 @@ static int measure_reading(struct esp_cuda_gpus *gpus)
         esp_cuda_read_rate(&program->base, total / SHARE < MOST ? total / SHARE : MOST);
     return gpus->costs.read > 0
                ? (int)ESP_OK
-               : esp_cuda_failed(program, "the reading of memory", cudaErrorUnknown);
+               : esp_cuda_failed(program, "measuring the read rate", cudaErrorUnknown);
 }
 
 /* Measures what an exchange costs, and how fast a GPU reads its memory. The first all-gather

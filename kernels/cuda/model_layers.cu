@@ -663,7 +663,7 @@ template <typename T> static int run_fold(struct esp_cuda_cache *c)
             status = esp_cuda_stream_release(w, i);
     }
     return status < 0 ? status
-                      : esp_cuda_launch_status(esp_cuda_backend_of(c), "a step of the states");
+                      : esp_cuda_launch_status(esp_cuda_backend_of(c), "updating the states");
 }
 
 int esp_cuda_run_states(struct esp_cuda_cache *c)

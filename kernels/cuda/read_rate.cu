@@ -34,7 +34,7 @@ static int time_reads(struct esp_cuda_backend *cuda, char *memory, size_t bytes,
         ESP_CUDA(cuda, cudaEventRecord(cuda->mark[0], cuda->stream));
         ESP_LAUNCH(read_kernel, grid, dim3(THREADS), 0, cuda->stream, (const uint4 *)memory,
                    bytes / sizeof(uint4), (uint32_t *)memory);
-        const int status = esp_cuda_launch_status(cuda, "the reading of memory");
+        const int status = esp_cuda_launch_status(cuda, "measuring the read rate");
         if (status < 0)
             return status;
         ESP_CUDA(cuda, cudaEventRecord(cuda->mark[1], cuda->stream));

@@ -161,7 +161,7 @@ static int copy(struct esp_cuda_cache *c, int slot, int length, bool save)
     esp_cuda_enter(c->base.weights->backend);
     ESP_LAUNCH(copy_kernel, dim3((unsigned)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS)),
                dim3(THREADS), 0, esp_cuda_backend_of(c)->stream, a);
-    return esp_cuda_launch_status(esp_cuda_backend_of(c), "a copy of the states");
+    return esp_cuda_launch_status(esp_cuda_backend_of(c), "copying the states");
 }
 
 static bool has_slot(const struct esp_cuda_cache *c, int slot)

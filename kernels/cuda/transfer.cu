@@ -27,7 +27,7 @@ int esp_cuda_transfer_open(struct esp_cuda_backend *b, struct esp_cuda_transfer 
         result = cudaMalloc(reinterpret_cast<void **>(&fresh.device), bytes);
     if (result != cudaSuccess) {
         esp_cuda_transfer_close(&fresh);
-        return esp_cuda_failed(b, "memory for arguments and results", result);
+        return esp_cuda_failed(b, "allocating memory for arguments and results", result);
     }
     esp_cuda_transfer_close(t);
     *t = fresh;

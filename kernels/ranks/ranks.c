@@ -164,7 +164,7 @@ void esp_ranks_pass_begins(struct esp_ranks *r)
 
 /* Stores the times of the last exchange of a pass. Ranks report the time of any other exchange
  * in the next exchange. No exchange follows the last one, so the waiting times of the other
- * ranks are derived from how long each rank computed before it. */
+ * ranks are derived from how long each rank computed before the last exchange. */
 void esp_ranks_pass_ends(struct esp_ranks *r)
 {
     const double tail = esp_clock() - r->left;

@@ -59,7 +59,8 @@ struct esp_transport {
     void (*beat)(struct esp_ranks *ranks);
     /* Ends the group with an error message. */
     void (*fail)(struct esp_ranks *ranks, const char *sentence);
-    /* Frees the group. Rank 0 waits for the other ranks to end, and kills those that do not. */
+    /* Frees the group. Rank 0 waits for the other ranks to end, and kills ranks that do not
+     * end. */
     void (*close)(struct esp_ranks *ranks);
 };
 
@@ -117,7 +118,8 @@ bool esp_rank_gather_fits(const struct esp_rank_gather *gather, int ranks);
 
 /* Copies bytes from rank 0 to all other ranks. */
 int esp_ranks_broadcast(struct esp_ranks *ranks, void *data, size_t bytes);
-/* Copies bytes from one rank to another. All ranks must call it; only these two use `data`. */
+/* Copies bytes from one rank to another. All ranks must call this function, but only these two
+ * ranks use `data`. */
 int esp_ranks_pass_on(struct esp_ranks *ranks, int from, int to, void *data, size_t bytes);
 
 /* In rank 0: between these calls, the times of all ranks are stored in ranks->times.laps. */
