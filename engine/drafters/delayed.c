@@ -39,7 +39,7 @@ static int widths(const struct esp_params *values, int width[ESP_MAX_LEVELS])
 
 const struct esp_drafter_ops esp_drafter_delayed = {
     .name = "delayed",
-    .summary = "one sampled path that splits into K after L1 tokens",
+    .summary = "one sampled path that splits into K paths after L1 tokens",
     .source = "delayed-tree-expansion, def. 5.2",
     .differs =
         "K, L1 and L2 are parameters here. The paper's neural selector (sec. 6), which is "
