@@ -386,12 +386,12 @@ NVCC_FLAGS    ?= -O3 -lineinfo --threads 4 $(NVCC_SMALL)
 CUDA_PLUGINS  := $(strip $(if $(NVCC),$(CUDA_BUILD)/libespalier-cuda.so) $(if $(NVCC12),$(CUDA_BUILD)/libespalier-cuda12.so))
 ifneq ($(NVCC12),)
 ifneq ($(call CUDA_MAJOR,$(NVCC12)),12)
-$(error NVCC12=$(NVCC12) is no nvcc of CUDA 12)
+$(error NVCC12=$(NVCC12) is not an nvcc of CUDA 12; set NVCC12 to the path of one)
 endif
 endif
 
 cuda: $(CUDA_PLUGINS)
-	$(if $(NVCC)$(NVCC12)$(filter command,$(origin NVCC)),,@echo 'espalier: no nvcc here, so the CUDA backend is not built')
+	$(if $(NVCC)$(NVCC12)$(filter command,$(origin NVCC)),,@echo 'espalier: nvcc was not found, so the CUDA backend is not built')
 
 CUDA_SHARED := $(addprefix $(BUILD)/obj/kernels/,status.o batch.o row_checks.o dtype.o model_desc.o walk.o state_plan.o \
                   ranks/rank_plan.o)

@@ -266,7 +266,8 @@ const struct esp_verifier_ops esp_verifier_khisti = {
     .summary = "a tournament picks a draft that nearly follows the target, then tests it",
     .source = "Khisti et al. 2025; delayed-tree-expansion, app. B.5",
     .differs = "the distribution of the picked draft, r, is computed in closed form, and is "
-               "optimal up to the width of the classes of p/q. The paper solves a truncated linear program",
+               "optimal up to the width of the classes of p/q. The paper solves a truncated "
+               "linear program",
     .lossless = ESP_DRAW_IID,
     .formula = "min(1, p/r)",
     .numbers = "min(1, $p/$r)",
