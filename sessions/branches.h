@@ -1,10 +1,10 @@
 /* branches.h - stores the texts of a session as a tree, so that no earlier text is lost.
  *
- * A branch shares the tokens before its fork with its parent, and owns its tokens from the fork
- * on. No two branches continue the same text with the same token. If a text is written a second
- * time, the tokens of the existing branch are used. The current text ends at a place in the
- * tree. Shortening the text only moves this place, so no earlier text is lost. The undo list
- * contains such places.
+ * A branch shares the tokens before its fork with its parent, and owns all tokens after the
+ * fork. No two branches continue the same text with the same token. If a text is written a
+ * second time, the tokens of the existing branch are used. The current text ends at a place in
+ * the tree. Shortening the text only moves this place, so no earlier text is lost. The undo
+ * list contains such places.
  *
  * The functions below change only this tree. The esp_session has its own copy of the current
  * text, and the caller must change this copy, too (esp_session_fork).

@@ -1,4 +1,4 @@
-/* chart.h - numbers, bars and sparklines in a few cells. */
+/* chart.h - draws numbers, bars and sparklines in a few cells. */
 #ifndef ESP_CHART_H
 #define ESP_CHART_H
 

@@ -1,4 +1,4 @@
-/* tidy.c - tidy placement of a tree; see tidy.h.
+/* tidy.c - places the boxes of a tree; see tidy.h.
  *
  * Boxes are visited from the last to the first, so children come before their parent. The
  * subtrees of a box are placed below each other. Each subtree is moved up until its outline

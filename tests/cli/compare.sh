@@ -39,7 +39,7 @@ check "greedy texts are called identical" grep -q '"identical":	true' "$work/bot
 $cmp "$prompt" --drafter iid --verifier traversal --with-verifier spectr --temp 1 >"$work/out"
 check "two verifiers are compared on the same drafter" test $? -eq 0
 check "the two verifiers are named in the table" grep -q '^iid spectr' "$work/out"
-check "the output says that the first side writes the text" grep -q 'the text is that of the first' "$work/out"
+check "the output says that the first side writes the text" grep -q 'the first side writes the text' "$work/out"
 printf %s "$prompt" | $ESPALIER compare -n 9 --with ar >"$work/out"
 check "the prompt can come through a pipe" grep -q '9 tokens' "$work/out"
 

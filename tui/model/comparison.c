@@ -1,8 +1,8 @@
 /* comparison.c - pairs iterations of two sessions; see comparison.h.
  *
- * After a rewind, the iterations that generated the removed text are still in memory. Their
- * positions tell which they are: if an iteration does not start before every newer one, its
- * text was removed.
+ * After a rewind, the iterations that generated the removed text are still in memory. They are
+ * recognised by their positions: if an iteration does not start before every newer iteration,
+ * its text was removed.
  */
 #include "tui/model/comparison.h"
 

@@ -46,7 +46,7 @@ struct esp_keeper {
     /* Only the engine thread uses the following members. */
     bool resumed;
     bool judged; /* branches were perhaps deleted */
-    int64_t id;  /* number of the session in the library; 0: not there */
+    int64_t id;  /* number of the session in the library; 0: it is not in the library */
     time_t created;
     struct timespec now;         /* time of the last records */
     int iterations, generations; /* number of the next iteration, and of the next generation */

@@ -89,8 +89,8 @@ static void print_words(const struct cli_options *o, const struct side sides[2],
     if (*text)
         esp_safe_print(stdout, "%s\n", text);
     if (o->session.values.temperature > 0)
-        printf("At temperature %g the text is that of the first; the second drafts and "
-               "verifies along it.\n",
+        printf("At temperature %g the first side writes the text; the second drafts and "
+               "verifies the same text.\n",
                o->session.values.temperature);
     else if (difference < 0)
         printf("The texts are identical: %d tokens.\n", sides[0].stats.generated_tokens);
@@ -132,7 +132,7 @@ static int print(const struct cli_options *o, const struct esp_engine *engine,
     }
     if (o->session.values.temperature > 0 || difference < 0)
         return code;
-    fprintf(stderr, "espalier: the texts differ from token %d of the continuation on\n",
+    fprintf(stderr, "espalier: the texts differ, beginning with token %d of the continuation\n",
             difference - sides[0].stats.prompt_tokens + 1);
     return EXIT_BAD;
 }

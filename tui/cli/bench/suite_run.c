@@ -2,7 +2,7 @@
  *
  * With -o FOLDER every completed run becomes a line of FOLDER/NAME.runs.jsonl. The first line
  * of this file identifies the models, the measure and the prompts. --resume reads the runs and
- * continues with the missing ones. At the end, or after Ctrl-C, tables and plots of all runs
+ * continues with the missing runs. At the end, or after Ctrl-C, tables and plots of all runs
  * are written.
  *
  * All cases with the same settings continue one prompt before the next prompt begins.

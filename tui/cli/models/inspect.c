@@ -131,7 +131,7 @@ static double expected(const struct esp_engine *engine, int ranks, int rows)
 static void print_predicted(const struct esp_engine *engine, int ranks, int i)
 {
     const int rows = rows_shown[i];
-    printf("  %-14s a pass of %d row%s takes %.2f ms or more; in a single such process "
+    printf("  %-14s a pass of %d row%s takes %.2f ms or more; in a single process "
            "%.2f ms",
            i == 0 ? "predicted" : "", rows, rows == 1 ? "" : "s", expected(engine, ranks, rows),
            expected(engine, 1, rows));
@@ -155,7 +155,7 @@ static void print_ranks(const struct esp_engine *engine)
         printf("  %-14s", "layers");
         for (int i = 0; i <= r.ranks; i++)
             printf("%s%d", i > 0 ? " + " : " ", r.layers[i]);
-        printf("; the first and the last are rank 0's, which has the LM head\n");
+        printf("; the first and the last number are for rank 0, which also has the LM head\n");
     } else {
         printf("    %-22s %10s  %s\n", "matrices", "MB a row", "parts");
     }
@@ -222,7 +222,8 @@ static void print_pair(const struct esp_model_info *target, const struct esp_mod
 {
     char same[160];
     if (draft->copy) {
-        printf("%-12s yes: the target's own copy, quantised, on its KV cache\n", "pair fits");
+        printf("%-12s yes: the target's own copy, quantised; it uses the target's KV cache\n",
+               "pair fits");
         return;
     }
     snprintf(same, sizeof same, "%s the same",
