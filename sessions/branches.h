@@ -106,7 +106,7 @@ int esp_branches_keep(struct esp_branches *branches);
  * ESP_E_MEMORY. */
 int esp_branches_delete(struct esp_branches *branches, int branch);
 /* Returns the next step of undo (or of redo), or NULL if there is none. If the step only
- * restores or deletes a branch, its text may be the current text. */
+ * restores or deletes a branch, the text of the step can be the current text. */
 const struct esp_step_back *esp_branches_back(struct esp_branches *branches, bool redo);
 /* Call this before you go to the text of the step that esp_branches_back() returned. Undo
  * restores the branch of the step and adds a step for the current text to the redo list. Redo

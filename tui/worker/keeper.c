@@ -483,7 +483,7 @@ void esp_keeper_models(struct esp_keeper *k, const struct esp_recording_header *
         complain(k, "there is not enough memory");
 }
 
-/* Opens the kept session that is continued, for this program only. */
+/* Opens the kept session to continue, and claims it for this program. */
 static void resume(struct esp_keeper *k, int64_t id)
 {
     char err[700];

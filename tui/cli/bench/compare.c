@@ -198,10 +198,10 @@ const struct cli_command cli_compare = {
              CLI_SESSION | CLI(SIZE) | CLI(JSON),
     .chooses = CLI_SETTING(baseline) | CLI_SETTING(chat) | CLI_SETTING(system),
     .details =
-        "Both run in lock step on one text, each with its own caches and its own clock. "
+        "Both sides run in lock step on one text, each with its own caches and its own clock. "
         "At\ntemperature 0 their texts must be identical; if they differ, the exit code is "
-        "1. Above\ntemperature 0 the first writes the text, and the second drafts and verifies "
-        "along it.",
+        "1. Above\ntemperature 0 the first side writes the text, and the second drafts and "
+        "verifies the\nsame text.",
     .most = 1,
     .run = run,
 };

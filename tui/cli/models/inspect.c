@@ -103,7 +103,7 @@ static void print_memory(const struct esp_engine *engine, const struct cli_optio
 
 static const int rows_shown[] = {1, 16, 64};
 enum { ROWS_SHOWN = sizeof rows_shown / sizeof *rows_shown };
-/* Numbers of ranks for which the time of a pass is predicted, too. */
+/* The time of a pass is also predicted for these numbers of ranks. */
 static const int ranks_shown[] = {2, 4, 8};
 enum { RANKS_SHOWN = sizeof ranks_shown / sizeof *ranks_shown };
 

@@ -150,8 +150,8 @@ static void add_member(struct family *f, int branch, int from)
     f->from[f->count++] = from;
 }
 
-/* Finds the family of the branches that begin at token `fork` of `parent`. If not all of them
- * fit, `branch` is a member in any case. */
+/* Finds the family of the branches that begin at token `fork` of `parent`. If the family has no
+ * room for all of them, `branch` is still a member. */
 static void find_family(struct family *f, const struct esp_branches *b, const struct list *list,
                         int parent, int fork, int branch)
 {
