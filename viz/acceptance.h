@@ -59,7 +59,7 @@ struct esp_acceptance {
 void esp_acceptance_add(struct esp_acceptance *acceptance, const struct esp_iteration *it);
 
 /* Returns the expected calibration error (salf-talf, app. A) of q as a forecast of acceptance,
- * computed from the bins of `share`. NaN if nothing was tried. */
+ * computed from the bins of `share`. Returns NaN if nothing was tried. */
 double esp_acceptance_error(const struct esp_acceptance *acceptance);
 
 #endif

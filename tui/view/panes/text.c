@@ -640,7 +640,7 @@ static void title(const struct esp_shown *s, char *text, size_t size)
 
 const struct esp_pane_ops esp_pane_text = {
     .name = "text",
-    .summary = "the text; drafted and accepted tokens are underlined; a cursor walks them",
+    .summary = "the text; drafted and accepted tokens are underlined; a cursor moves over them",
     .title = title,
     .draw = draw,
     .request = request,
