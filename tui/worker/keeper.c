@@ -221,7 +221,7 @@ static void drop_deleted(struct esp_keeper *k)
     esp_kept_text_free(&text);
 }
 
-/* Moves the last records to the library, and ends the session there. */
+/* Moves the last records to the library, and releases the session. */
 static void finish(struct esp_keeper *k)
 {
     char err[700];

@@ -1,9 +1,9 @@
 /* compare.c - `espalier compare`: two choices of drafter and verifier decode the same text.
  *
- * Both run in lock step (engine/compare.h), each with its own caches and its own clock. At
+ * Both choices run in lock step (engine/compare.h), each with its own caches and clock. At
  * temperature 0 the two texts must be the same, and the exit code says whether they are. Above
- * temperature 0 the first choice generates the text. The second drafts and verifies the same
- * text.
+ * temperature 0 the first choice generates the text. The second choice drafts and verifies the
+ * same text.
  */
 #include <stdio.h>
 #include <stdlib.h>
