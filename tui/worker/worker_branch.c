@@ -232,8 +232,8 @@ static int add_continuation(struct esp_worker *worker, const struct esp_text_tok
     return ESP_OK;
 }
 
-/* Adds all continuations. At temperature 0 they would all be the same. Therefore, if the
- * temperature is 0, each begins with another of the likeliest tokens after the text. */
+/* Adds all continuations. At temperature 0 they would all be the same. Therefore
+ * continuation i begins with the i-th likeliest token. */
 static int add_all(struct esp_worker *worker, const struct esp_message *command, char *err,
                    size_t errlen)
 {
