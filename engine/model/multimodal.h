@@ -16,7 +16,7 @@
 int esp_multimodal_config(struct esp_json *json);
 
 /* Completes the configuration of a language model that was inside another configuration. The
- * transformers library omits values that are the fallbacks of this model_type. This function
+ * transformers library omits values that equal the defaults of this model_type. This function
  * adds them. */
 void esp_multimodal_fill_in(cJSON *inner);
 
