@@ -81,7 +81,7 @@ const struct esp_command_ops esp_command_resume = {
     .name = "resume",
     .usage = "[SESSION]",
     .summary = "continue a kept session (Tab lists them; default: the session before "
-               "this), or the recording that is shown",
+               "this one), or the recording that is shown",
     .in = ESP_IN_BOTH,
     .run = run,
     .complete = complete,
