@@ -344,7 +344,7 @@ static void read_curve(const cJSON *array, struct esp_cost_curve *curve)
 static const char *const names[ESP_COSTS] = {"draft", "verify"};
 
 /* Reads the file's curves, if the file is for this key. Another session may have written newer
- * curves, so they replace the classes that have no new samples. */
+ * curves, so the classes without new samples get the values of the file. */
 static void load(struct esp_costs *costs)
 {
     cJSON *root = esp_state_object(costs->file, FILE_SIZE, costs->key);

@@ -7,10 +7,10 @@
  * one target pass, commit the accepted path and one more token. Events report what happened;
  * front ends, recordings and exporters all receive the same events.
  *
- * Functions return 0 or more on success and a negative enum esp_status on failure. Those with
- * an `err` argument write a sentence to it: the file or value at fault, and how to fix it. No
- * function prints anything or ends the process. Only one thread at a time may use an engine or
- * its sessions; sessions of different engines are independent.
+ * Functions return 0 or more on success and a negative enum esp_status on failure. Functions
+ * with an `err` argument write a sentence to it: the file or value at fault, and how to fix
+ * it. No function prints anything or ends the process. Only one thread at a time may use an
+ * engine or its sessions; sessions of different engines are independent.
  */
 #ifndef ESPALIER_H
 #define ESPALIER_H

@@ -128,7 +128,7 @@ int esp_kv_cache_forward(struct esp_kv_cache *cache, const struct esp_batch *bat
 const int32_t *esp_kv_cache_known(struct esp_kv_cache *cache, const int32_t *tokens, int count);
 
 /* Returns an array for logits_row of a batch of `rows` rows: the logits of the last row go to
- * row 0, and those of the other rows are not written. Valid until the next call. */
+ * row 0, and the logits of the other rows are not written. Valid until the next call. */
 const int32_t *esp_kv_cache_last(struct esp_kv_cache *cache, int rows);
 
 /* Runs batch->rows tokens of the text (at most max_batch) and appends them. The caller sets the

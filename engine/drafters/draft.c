@@ -127,7 +127,7 @@ static void begin_pass(struct esp_draft *d, int rows)
         d->work->pass_rows[d->passes] = rows;
 }
 
-/* Returns for how many tokens of the text the draft model's cache has rows, once the draft
+/* Returns the number of text tokens that have rows in the draft model's cache once the draft
  * model has caught up. */
 static int text_rows(const struct esp_draft *d)
 {

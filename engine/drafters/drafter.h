@@ -172,7 +172,7 @@ struct esp_layer_rule {
     double log_least; /* nodes with a lower cumulative log q are not expanded; -INFINITY: no
                          limit */
     bool cut;         /* also cut such nodes, except the draft's first guess (draft_root) */
-    bool draft_root;  /* the root gets a single child: the papers' literal form */
+    bool draft_root;  /* the root gets a single child, as the papers literally say */
 };
 
 /* Grows the tree by a rule, one draft pass per layer. If a layer exceeds the budget, the nodes

@@ -39,8 +39,8 @@ struct esp_model {
     struct esp_model_desc desc;
     int64_t parameters;              /* numbers in all tensors that are used; tied tensors are
                                         counted once */
-    int64_t idle;                    /* number of parameters that a token does not use: those
-                                        of the experts that are not chosen */
+    int64_t idle;                    /* number of parameters that a token does not use: the
+                                        weights of experts that are not chosen */
     size_t bytes;                    /* size of all tensors that are used */
     int ignored;                     /* number of tensors that are ignored, because they belong
                                         to other modalities (multimodal.h) */

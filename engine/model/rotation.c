@@ -73,7 +73,7 @@ static void fill(float *frequency, int count, double theta)
 
 /* Stretches wavelengths by `factor` if they are long relative to the original context. Does not
  * change short wavelengths. Interpolates for wavelengths in between. The order of operations is
- * that of PyTorch, which computes a / x as (1 / x) * a. */
+ * the same as in PyTorch, which computes a / x as (1 / x) * a. */
 static void stretch_long(const struct rotation *r, double least, double most)
 {
     float *frequency = r->tables->global;
