@@ -14,9 +14,9 @@
  * (sec. 4.2). A path that reaches the end of the text continues with a shorter match, so that
  * repetitive text is continued.
  *
- * The automaton can also contain the expected text, before the session's text. The expected text
- * is only a source of guesses (esp_suffix_seed). A separator keeps matches from extending over
- * both texts.
+ * The automaton can also contain the expected text, before the session's text. The expected
+ * text is only a source of guesses (esp_suffix_seed). A separator keeps matches from extending
+ * over both texts.
  */
 #ifndef ESP_SUFFIX_AUTOMATON_H
 #define ESP_SUFFIX_AUTOMATON_H
