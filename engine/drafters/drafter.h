@@ -1,4 +1,5 @@
-/* drafter.h - the interface of drafters, and the draft model's operations for them.
+/* drafter.h - the interface of drafters, and the operations of the draft model that
+ * drafters call.
  *
  * A drafter fills the session's tree. It consists of one file in drafters/, which exports one
  * `const struct esp_drafter_ops esp_drafter_NAME`, and one X(NAME) line in drafters.def.

@@ -2,8 +2,8 @@
  * that followed the same tokens earlier.
  *
  * The automaton (Blumer et al. 1985) grows with each token. It has a state for each set of
- * substrings that end at the same positions of the text. A state has their number of
- * occurrences and the tokens that follow them. Therefore all continuations of a match of any
+ * substrings that end at the same positions of the text. A state stores how often its
+ * substrings occur, and which tokens follow them. Therefore all continuations of a match of any
  * length can be read directly, with their frequencies. SuffixDecoding (Oliaro et al., arXiv
  * 2411.04975, sec. 4.1) stores them in a suffix tree instead.
  *
