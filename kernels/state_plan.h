@@ -52,7 +52,7 @@ struct esp_state_plan {
     struct esp_cache *owner;
 
     /* The following describe the current pass. */
-    int start, folded;   /* `folded` of the cache before the pass and after it */
+    int start, folded;   /* the cache's `folded`: start before the pass, folded after it */
     bool begins;         /* the pass begins a text, so it must set the states to zero first */
     int entries, groups; /* the last entries are the rows of the batch */
     int rows;            /* rows of the batch */

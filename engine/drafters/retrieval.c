@@ -78,7 +78,7 @@ static void add_expected(struct esp_retrieval *r, const struct esp_expected *e,
     }
 }
 
-/* Adds tokens of the expected text: from the pointer on or, after a difference, from the
+/* Adds tokens of the expected text, beginning at the pointer. After a difference, begins at the
  * positions where the answer probably continues. */
 static void find_expected(struct esp_retrieval *r, const struct esp_draft *d,
                           const struct esp_guess_plan *plan)

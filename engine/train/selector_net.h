@@ -51,8 +51,8 @@ void esp_selector_net_forward(struct esp_selector_net *net, int rows, struct esp
 /* Computes `gradient` from logit_gradient, for the rows of the last forward pass. */
 void esp_selector_net_backward(struct esp_selector_net *net, int rows);
 
-/* Performs a step of AdamW (Loshchilov and Hutter 2019) with the learning rate `rate`, betas
- * .9 and .999, epsilon 1e-8 and decay .01. */
+/* Performs an AdamW step (Loshchilov and Hutter 2019) with the learning rate `rate`, betas .9
+ * and .999, epsilon 1e-8 and decay .01. */
 void esp_selector_net_step(struct esp_selector_net *net, double rate);
 
 /* The values of a row for the loss: E^ (expected tokens) and T^ (seconds) of each action.

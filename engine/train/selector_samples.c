@@ -125,7 +125,7 @@ void esp_sampler_close(struct esp_sampler *s)
 
 /* ------------------------------------------------------------------ the text */
 
-/* Draws a token from each of the rows s->logits_row (count) of `rows`; writes them to
+/* Draws one token from each row that s->logits_row (count) lists, and writes the tokens to
  * s->tokens. */
 static int draw(struct esp_sampler *s, struct esp_rows *rows, int count)
 {

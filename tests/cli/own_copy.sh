@@ -1,5 +1,5 @@
 #!/bin/sh
-# With --draft self, a quantised copy of the target drafts. The text must be that of plain
+# With --draft self, the draft model is a quantised copy of the target. The text must be that of plain
 # decoding. Lists, statistics and recordings must say what the draft is. By default, the copy is
 # made if it is expected to make decoding faster. A copy that cannot work must be refused.
 . tests/shell.sh

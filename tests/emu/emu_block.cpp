@@ -60,8 +60,8 @@ static struct {
     const emu_launch_shape *launch;
     const emu_body *body;
     emu_place place;
-    int threads, order[max_threads];       /* order: in which threads begin */
-    int lanes[warp_lanes];                 /* in which lanes continue, from last to first */
+    int threads, order[max_threads];       /* order: the order in which threads begin */
+    int lanes[warp_lanes];                 /* the order in which lanes continue, reversed */
     uint64_t blocks, block, first, stride; /* block i is number (first + stride i) % blocks */
     unsigned char *shared;                 /* lies between two guards */
     const char *function; /* the kernel's name; set when it requests shared memory */

@@ -113,9 +113,9 @@ static double paint(struct pty *pty)
     return pty_now() - start;
 }
 
-/* Measures the time from a key to its character while text is generated at full speed: the 99th
- * percentile of many keys. Other programs may slow the machine down, so the result is the
- * best of three rounds. */
+/* Measures how long it takes from a key press until the character is on the screen, while
+ * text is generated at full speed. Uses the 99th percentile of many keys. Other programs may
+ * slow the machine down, so the result is the best of three rounds. */
 TEST(a_key_changes_the_screen_at_once)
 {
     enum { MOST = 300 };

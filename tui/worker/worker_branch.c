@@ -232,8 +232,8 @@ static int add_continuation(struct esp_worker *worker, const struct esp_text_tok
     return ESP_OK;
 }
 
-/* Adds all continuations. At temperature 0 they would all be the same. Therefore each of them
- * begins with a different one of the likeliest tokens there. */
+/* Adds all continuations. At temperature 0 they would all be the same. Therefore
+ * continuation i begins with the i-th likeliest token. */
 static int add_all(struct esp_worker *worker, const struct esp_message *command, char *err,
                    size_t errlen)
 {
