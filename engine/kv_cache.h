@@ -18,9 +18,9 @@
  * all keys again at every token.
  *
  * A model with recurrent layers also has states (struct esp_cache), from which no token can be
- * removed again. So that a text can be shortened without computing all of it again, the cache
- * saves copies of the states ("checkpoints") while the text grows. esp_kv_cache_cut() goes
- * back to the last checkpoint that is not after the new end, and the tokens after it are
+ * removed again. The cache saves copies of the states ("checkpoints") while the text grows, so
+ * that a text can be shortened without computing all of it again. esp_kv_cache_cut() goes back
+ * to the last checkpoint that is not after the new end. The tokens after the checkpoint are
  * computed again. The distance between checkpoints grows with their distance from the end of
  * the text.
  */

@@ -20,7 +20,7 @@
  * node is accepted, its cache row therefore cannot be kept. It is computed again from the
  * target's state, together with the next root.
  *
- * If the draft model is a quantised copy of the target, it does not compute the text: its cache
+ * If the draft model is a quantised copy of the target, it does not compute the text. Its cache
  * is a view of the target's cache, which has the rows of the text already. The rows that the
  * copy adds are dropped after every iteration.
  *

@@ -7,8 +7,8 @@
  * drafter.
  *
  * Drafters draft layer by layer: esp_draft_expand() runs the draft model once over a whole
- * frontier, with tree attention, so an iteration takes one draft pass per layer of the tree.
- * The draft model's key/value rows of accepted nodes are kept for the next iteration.
+ * frontier, with tree attention. An iteration therefore takes one draft pass per layer of the
+ * tree. The draft model's key/value rows of accepted nodes are kept for the next iteration.
  */
 #ifndef ESP_DRAFTER_H
 #define ESP_DRAFTER_H

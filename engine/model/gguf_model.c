@@ -1,10 +1,10 @@
 /* gguf_model.c - reads a GGUF file like a model folder; see gguf_model.h.
  *
  * Keys and tensors have the same names as in the gguf Python package. llama.cpp's converter
- * changes some tensors of a folder, and reading reverses these changes: rows of query and key
- * are in pairs (struct esp_tensor), and the parts of GPT-NeoX's fused matrix are consecutive
- * (struct esp_stored). The factors by which Llama 3 scales its frequencies are a tensor,
- * rope_freqs.weight.
+ * changes some tensors of a folder, and reading reverses these changes. In GGUF files, rows of
+ * query and key are in pairs (struct esp_tensor), and the parts of GPT-NeoX's fused matrix are
+ * consecutive (struct esp_stored). The factors by which Llama 3 scales its frequencies are a
+ * tensor, rope_freqs.weight.
  */
 #include "engine/model/gguf_model.h"
 

@@ -1,9 +1,9 @@
 /* rotation.c - computes the frequencies of the rotary embedding, and scales them as a model
  * requires.
  *
- * The frequencies are computed in float32, operation by operation as the transformers library
- * does it (modeling_rope_utils.py), because at large positions a last-bit difference in a
- * frequency becomes a visible difference in an angle.
+ * The frequencies are computed in float32, with the same operations in the same order as in the
+ * transformers library (modeling_rope_utils.py). The reason is that at large positions a
+ * last-bit difference in a frequency becomes a visible difference in an angle.
  *
  * Kinds of RoPE scaling:
  *   linear    positions are divided by a factor (Chen et al. 2023)
