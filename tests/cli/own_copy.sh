@@ -90,5 +90,5 @@ check "no copy is made with a seed" [ "$(chosen --width 4 --seed 1)" = null ]
 check "no copy is made for a drafter that uses no model" [ "$(chosen --width 4 --drafter suffix)" = null ]
 check "no copy is made with a memory limit" [ "$(chosen --width 4 --memory 2G)" = null ]
 $ESPALIER tune --target $target --draft self --seconds 4 -n 8 --temp 0 -p "$prompt" >"$work/tuned" 2>"$work/err"
-check "tune tries the copy" sh -c "grep -q 'own copy' '$work/tuned' && grep -q '^linear:K=2 ' '$work/tuned'"
+check "tune tries the copy" sh -c "grep -q 'quantised copy' '$work/tuned' && grep -q '^linear:K=2 ' '$work/tuned'"
 finish

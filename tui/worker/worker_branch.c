@@ -48,7 +48,7 @@ static void show_fork(struct esp_worker *worker, int kept, const struct esp_text
 }
 
 /* Sets the next seed, so another text will be generated. Does nothing at temperature 0, because
- * no random numbers are used there. */
+ * then no random numbers are used. */
 static void next_seed(struct esp_worker *worker)
 {
     struct esp_session *session = worker->pair.session;
