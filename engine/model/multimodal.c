@@ -7,7 +7,7 @@
 #include "kernels/status.h"
 
 /* Gives the model_type of the language model in each kind of vision-language model, for a
- * text_config that does not name it. The transformers library has the same fallbacks. */
+ * text_config that does not name it. The transformers library has the same defaults. */
 static const struct {
     const char *type, *text;
 } known[] = {
