@@ -1,5 +1,5 @@
-/* tree_measure.h - compares the draft's distributions with the target's in verified trees, by
- * depth and by the rank of a guess.
+/* tree_measure.h - compares the draft's distributions with the target's in verified trees, for
+ * each depth and for each rank of a guess.
  *
  * For each depth, it computes the L1 distance of p and q. For each verifier, at the same nodes,
  * it also computes the probability that one of k independent draws is accepted

@@ -1,7 +1,7 @@
 /* delayed.c - one sampled path of L1 tokens, then K independent paths of L2 tokens each
  * (delayed-tree-expansion, def. 5.2).
  *
- * Draft and target agree best near the root, so additional branches gain least there. The
+ * Draft and target agree best near the root, so branches near the root gain least. The
  * branches therefore start where the two models begin to differ. With L1=0 this is `iid`.
  */
 #include "engine/drafters/drafter.h"

@@ -74,7 +74,7 @@ static int refuse(const struct esp_engine *e, const char *rule, const char *goal
 }
 
 /* Looks for the selector next to the target's file. If this is a GGUF file, also looks next to
- * the built-in target, because the file can be a copy of it. */
+ * the built-in target, because the GGUF file can be a copy of that target. */
 static int read_selector(struct esp_selector *selector, const struct esp_engine *e,
                          const char *rule, enum esp_goal goal,
                          const struct esp_selector_shape *shape, char *why, size_t size)

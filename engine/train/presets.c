@@ -1,8 +1,8 @@
 /* presets.c - lists the losses by name. A new loss is a table of its parameters and a line in
  * `losses`.
  *
- * Defaults are the papers' values. If a paper leaves a value open, the default is that of the
- * released code (EAGLE's code: `eagle:cls=0.1,smooth=yes,noise=0.2`), or the help says so.
+ * Defaults are the papers' values. If a paper leaves a value open, the default is the value in
+ * the released code (EAGLE's code: `eagle:cls=0.1,smooth=yes,noise=0.2`), or the help says so.
  * Roots at every token would cost a lot and teach little, because the trees of neighbouring
  * roots share half of their nodes. By default, therefore, only every fourth token is a root
  * (`every`).

@@ -100,7 +100,7 @@ static void make_plan(struct plan *plan, const double *p_mass, const double *q_m
     }
 }
 
-/* The tournament has been narrowed to classes a + 1..b of the order; it gets there with
+/* The tournament has been narrowed to classes a + 1..b of the order, which happens with
  * probability `left`. Within these classes, G = left * (remaining distribution) + (constant +
  * slope Q). */
 struct stretch {
