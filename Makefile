@@ -95,12 +95,12 @@ ISA_FLAGS_dotprod := -march=armv8.2-a+dotprod -DESP_DOTPROD -DESP_BASE=neon
 ISA_FLAGS_i8mm    := -march=armv8.2-a+dotprod+i8mm -DESP_DOTPROD -DESP_I8MM -DESP_BASE=neon
 # The tests emulate the tile unit's instructions in C, because few processors have that unit.
 ISA_FLAGS_tiles    = $(ISA_FLAGS_avx2) -DESP_AMX -DESP_BASE=avx2 -include tests/emu/tiles.h
-# The set `dpbusd` is AVX-VNNI, but AVX2 instructions emulate the dpbusd instruction. With EVEX=1,
-# it uses the real instruction in the encoding of AVX-512, which is as fast as AVX-VNNI.
+# The instruction set `dpbusd` is AVX-VNNI, but AVX2 instructions emulate the instruction dpbusd. With
+# EVEX=1, it uses the real instruction in the encoding of AVX-512, which is as fast as AVX-VNNI.
 ISA_FLAGS_dpbusd   = $(ISA_FLAGS_avx2) -DESP_VNNI -DESP_BASE=avx2 -include tests/emu/dpbusd.h $(if $(EVEX),-DESP_EVEX)
 
-# The names of the shared libraries, and the linker options for them. `shared` takes the library's
-# name and, for macOS, its folder.
+# The names of the shared library, and its linker options. $(call shared,NAME,FOLDER) expands to the options that make a
+# library with this name; only macOS uses FOLDER, the folder in which the library is installed.
 LIB_SO      := libespalier.$(if $(DARWIN),dylib,so)
 LIB_SO_NAME := $(if $(DARWIN),libespalier.0.dylib,libespalier.so.0)
 ORIGIN      := $(if $(DARWIN),@loader_path,$$ORIGIN)
@@ -188,9 +188,9 @@ ALL_OBJ := $(LIB_OBJ) $(VIEW_OBJ) $(APP_OBJ) $(CLI_OBJ) $(if $(DOT),$(DOT_OBJ)) 
 ALL_OBJ := $(sort $(ALL_OBJ))
 TO_DO   := $(filter-out $(wildcard $(ALL_OBJ)),$(ALL_OBJ))
 DONE    :=
-# The number of files includes only objects that do not exist yet. Make also prints a line for each
-# file that it compiles again or links. So there can be more lines than this number. Then make stops
-# printing the number.
+# The number of files includes only objects that do not exist yet, but make also prints a line for each
+# file that it compiles again or links. If there are more lines than this number, make stops printing
+# the number.
 of_all   = $(if $(word $(words $(DONE)),$(TO_DO)),/$(words $(TO_DO)))
 say      = $(eval DONE += x)@printf '[%3d%s] %-4s %s\n' $(words $(DONE)) '$(of_all)' $(1) $(2);
 Q       := @
@@ -254,7 +254,7 @@ $(BUILD)/tests/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<:emulated)$(CC) $(ALL_CFLAGS) -c -o $@ $<
 # $(BUILD)/commit contains the name of the commit that is built, if git is installed. The tables that
-# `espalier suite` prints name this commit. The file changes only when the commit changes.
+# `espalier bench --suite` prints name this commit. The file changes only when the commit changes.
 $(BUILD)/commit: always
 	@mkdir -p $(@D)
 	@git describe --always --dirty >$@.new 2>/dev/null || cat tui/package/commit >$@.new; cmp -s $@.new $@ && rm $@.new || mv $@.new $@
@@ -288,7 +288,7 @@ $(BUILD)/libespalier.map: $(PUBLIC_HEADERS) $(SHARED_HEADERS)
 	@{ echo '{ global:'; cat $^ | grep -v -e typedef -e 'static inline' -e '^    [a-z]' | grep -o '\<esp_[a-z0-9_]*(' | \
 	    sort -u | tr '(' ';'; echo 'local: *; };'; } >$@
 
-# The symbols in libespalier.map, in the format that the linker of macOS needs.
+# This file has the symbols of libespalier.map in the format that the linker of macOS needs.
 $(BUILD)/libespalier.exports: $(BUILD)/libespalier.map
 	@sed -n 's/^\(esp_.*\);/_\1/p' $< >$@
 
@@ -386,12 +386,12 @@ NVCC_FLAGS    ?= -O3 -lineinfo --threads 4 $(NVCC_SMALL)
 CUDA_PLUGINS  := $(strip $(if $(NVCC),$(CUDA_BUILD)/libespalier-cuda.so) $(if $(NVCC12),$(CUDA_BUILD)/libespalier-cuda12.so))
 ifneq ($(NVCC12),)
 ifneq ($(call CUDA_MAJOR,$(NVCC12)),12)
-$(error NVCC12=$(NVCC12) is no nvcc of CUDA 12)
+$(error NVCC12=$(NVCC12) is not an nvcc of CUDA 12; set NVCC12 to the path of one)
 endif
 endif
 
 cuda: $(CUDA_PLUGINS)
-	$(if $(NVCC)$(NVCC12)$(filter command,$(origin NVCC)),,@echo 'espalier: no nvcc here, so the CUDA backend is not built')
+	$(if $(NVCC)$(NVCC12)$(filter command,$(origin NVCC)),,@echo 'espalier: nvcc was not found, so the CUDA backend is not built')
 
 CUDA_SHARED := $(addprefix $(BUILD)/obj/kernels/,status.o batch.o row_checks.o dtype.o model_desc.o walk.o state_plan.o \
                   ranks/rank_plan.o)
@@ -582,7 +582,7 @@ ARM_NOT   := $(addprefix %/,terminal cursor unsafe_text shutdown pictures cuda_b
 ARM_SHORT := $(addprefix %/,attention blocks gradients hidden_states kernels pool training_step)
 ARM_BIN   := $(filter-out $(ARM_NOT) $(BUILD)/tests/emu/%,$(if $(filter 1,$(QUICK)),$(filter $(ARM_SHORT),$(TEST_BIN)),$(TEST_BIN)))
 ARM_BIN   := $(ARM_BIN:$(BUILD)/%=$(ARM)/%)
-# The scripts that run espalier. Scripts that make pictures are left out, because pictures need Graphviz.
+# These scripts run espalier in the emulator. Scripts that make pictures are left out, because pictures need Graphviz.
 ARM_SCRIPTS := $(if $(filter 1,$(QUICK)),,$(patsubst %,tests/cli/%.sh,bad_input drafters export generate models record samples stats) \
                  tests/tui/interface.sh)
 # The results of these tests depend on the processor's instructions, so they run on each of $(ARM_CPUS).

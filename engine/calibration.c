@@ -14,7 +14,7 @@
 
 enum {
     BINS = ESP_CALIBRATION_BINS,
-    PRIOR_TRIES = 4,  /* the prior counts as much as this many tries */
+    PRIOR_TRIES = 4,  /* the prior has the weight of this many tries */
     REMEMBERED = 512, /* above this number of tries in a bin, old tries decay */
     FILE_SIZE = 16384,
 };

@@ -125,9 +125,10 @@ static void draw_line(struct esp_cost_curve *curve)
 }
 
 /* Returns the estimated seconds of a class with samples. Samples often scatter by more than a
- * row costs, so the estimate is a weighted mean of the class and the line: the farther the
- * class is from the line, relative to its spread, the larger its weight is. With few samples
- * the line is lowered a little, so that a size that was slow only by chance is tried again. */
+ * row costs. The estimate is therefore a weighted mean of the class and the line. The farther
+ * the class is from the line, relative to its spread, the larger its weight is. With few
+ * samples the line is lowered a little, so that a size that was slow only by chance is tried
+ * again. */
 static double believed(const struct esp_cost_curve *curve, int class)
 {
     const struct esp_cost_class *c = &curve->class[class];
@@ -344,7 +345,7 @@ static void read_curve(const cJSON *array, struct esp_cost_curve *curve)
 static const char *const names[ESP_COSTS] = {"draft", "verify"};
 
 /* Reads the file's curves, if the file is for this key. Another session may have written newer
- * curves, so they replace the classes that have no new samples. */
+ * curves, so the classes without new samples get the values of the file. */
 static void load(struct esp_costs *costs)
 {
     cJSON *root = esp_state_object(costs->file, FILE_SIZE, costs->key);

@@ -33,8 +33,8 @@ struct esp_engine {
     char notice[300];     /* why a slower backend is used, or why the context is short; or "" */
 };
 
-/* Returns the tokenizer of the target or, if `draft` is set, that of the draft model, which
- * must have a separate tokenizer. */
+/* Returns the target's tokenizer or, if `draft` is set, the draft model's tokenizer. The draft
+ * model must have a separate tokenizer. */
 struct esp_language esp_engine_language(const struct esp_engine *engine, bool draft);
 
 #endif

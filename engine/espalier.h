@@ -7,10 +7,10 @@
  * one target pass, commit the accepted path and one more token. Events report what happened;
  * front ends, recordings and exporters all receive the same events.
  *
- * Functions return 0 or more on success and a negative enum esp_status on failure. Those with
- * an `err` argument write a sentence to it: the file or value at fault, and how to fix it. No
- * function prints anything or ends the process. Only one thread at a time may use an engine or
- * its sessions; sessions of different engines are independent.
+ * Functions return 0 or more on success and a negative enum esp_status on failure. Functions
+ * with an `err` argument write a sentence to it: the file or value at fault, and how to fix
+ * it. No function prints anything or ends the process. Only one thread at a time may use an
+ * engine or its sessions; sessions of different engines are independent.
  */
 #ifndef ESPALIER_H
 #define ESPALIER_H
@@ -93,8 +93,8 @@ const char *esp_engine_device(const struct esp_engine *engine);
  * this part again; the report also says how fast. Returns false if the whole target is in the
  * backend's memory. */
 bool esp_engine_streamed(const struct esp_engine *engine, struct esp_streamed *streamed);
-/* Returns a sentence that says why backend "auto" does not use an existing device, or, on a
- * device with little memory, the maximum length of texts; "" if there is nothing to say. */
+/* Returns a sentence for the user, or "". The sentence says why backend "auto" does not use an
+ * existing device, or gives the maximum length of texts on a device with little memory. */
 const char *esp_engine_notice(const struct esp_engine *engine);
 
 double esp_engine_load_seconds(const struct esp_engine *engine);

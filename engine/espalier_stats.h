@@ -35,9 +35,9 @@ struct esp_stats {
     double first_token_seconds; /* time of the prefill and the first iteration together */
     double stage_seconds[ESP_STAGES];
     double exchange_seconds; /* part of stage_seconds; see struct esp_iteration */
-    /* Part of the draft stage that draft passes take. In the rest of the stage, the tree is
-     * built. On an asynchronous device a pass may still be running when the drafter continues
-     * with the tree. */
+    /* Seconds that draft passes took. The other seconds of the draft stage are the time of
+     * building the tree. On an asynchronous device a pass may still be running when the drafter
+     * continues with the tree. */
     double draft_pass_seconds;
     double baseline; /* seconds of one plain decoding step; 0 if not measured */
     /* Seconds per token over the last iterations. As in `baseline`, times with interruptions

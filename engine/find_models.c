@@ -620,8 +620,8 @@ static void expect(const struct esp_found_model *target, const struct esp_found_
                  *draft->family ? draft->family : "unknown",
                  *target->family ? target->family : "unknown");
     snprintf(why, size,
-             "another vocabulary%s with %d of the target's %d tokens, %.0f %% of those of a "
-             "sample text: %s",
+             "another vocabulary%s with %d of the target's %d tokens, %.0f %% of the tokens "
+             "of a sample text: %s",
              family, draft->shared, target->tokens, 100 * draft->text_share,
              levels[level].words);
 }

@@ -35,7 +35,8 @@ struct esp_found_model {
     int tokens;          /* size of the vocabulary; 0 means not read yet */
     uint64_t vocabulary; /* hash of the vocabulary */
     /* Set by esp_draft_fits() for a draft with another vocabulary: how many of the target's
-     * tokens it has, and which fraction of the tokens of a sample text these are. Else 0. */
+     * tokens it has, and what fraction of a sample text consists of these tokens. Otherwise
+     * both are 0. */
     int shared;
     double text_share;
 };

@@ -25,7 +25,8 @@ static int check_text(const struct esp_session *s, const struct esp_text_token *
 {
     if (count < 0 || count > s->context)
         return esp_fail(err, errlen, ESP_E_CONTEXT,
-                        "the text has %d tokens, but the context holds %d", count, s->context);
+                        "the text has %d tokens, but the context holds only %d", count,
+                        s->context);
     for (int i = 0; i < count; i++)
         if (text[i].token < 0 || text[i].token >= s->engine->target->desc.vocabulary)
             return esp_fail(err, errlen, ESP_E_ARGUMENT, "the model has no token %d",

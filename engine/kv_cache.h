@@ -18,9 +18,9 @@
  * all keys again at every token.
  *
  * A model with recurrent layers also has states (struct esp_cache), from which no token can be
- * removed again. So that a text can be shortened without computing all of it again, the cache
- * saves copies of the states ("checkpoints") while the text grows. esp_kv_cache_cut() goes
- * back to the last checkpoint that is not after the new end, and the tokens after it are
+ * removed again. The cache saves copies of the states ("checkpoints") while the text grows, so
+ * that a text can be shortened without computing all of it again. esp_kv_cache_cut() goes back
+ * to the last checkpoint that is not after the new end. The tokens after the checkpoint are
  * computed again. The distance between checkpoints grows with their distance from the end of
  * the text.
  */
@@ -128,7 +128,7 @@ int esp_kv_cache_forward(struct esp_kv_cache *cache, const struct esp_batch *bat
 const int32_t *esp_kv_cache_known(struct esp_kv_cache *cache, const int32_t *tokens, int count);
 
 /* Returns an array for logits_row of a batch of `rows` rows: the logits of the last row go to
- * row 0, and those of the other rows are not written. Valid until the next call. */
+ * row 0, and the logits of the other rows are not written. Valid until the next call. */
 const int32_t *esp_kv_cache_last(struct esp_kv_cache *cache, int rows);
 
 /* Runs batch->rows tokens of the text (at most max_batch) and appends them. The caller sets the

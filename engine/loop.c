@@ -346,7 +346,7 @@ static int commit(struct esp_session *s, int count)
     return status;
 }
 
-/* Learns from the times of the passes and from which drafted tokens were accepted. */
+/* Learns how long the passes took, and which drafted tokens were accepted. */
 static void learn(struct esp_session *s)
 {
     const struct esp_draft *d = &s->draft;

@@ -18,10 +18,10 @@ int esp_memory_plan(struct esp_engine *engine, size_t limit, char *err, size_t e
 void esp_memory_fit_context(struct esp_engine *engine, size_t limit);
 
 /* Limits the process to about `bytes` (0 means no limit). The memory of the program, the
- * tokenizer, the draft model and a session is subtracted from this limit. The backend gets the
- * rest as the limit of the target's weights. An older engine that is still open is not counted,
- * because it is closed when this engine replaces it. Call it before the weights are opened.
- * Returns ESP_E_UNSUPPORTED if the backend has its own memory. */
+ * tokenizer, the draft model and a session is subtracted from this limit. The remaining
+ * bytes are the backend's limit for the target's weights. An older engine that is still open is
+ * not counted, because it is closed when this engine replaces it. Call this function before the
+ * weights are opened. Returns ESP_E_UNSUPPORTED if the backend has its own memory. */
 int esp_memory_set_limit(struct esp_engine *engine, size_t bytes, char *err, size_t errlen);
 
 #endif

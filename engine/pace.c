@@ -2,8 +2,8 @@
  *
  * A class of n steps with the lower quartile m counts as n * m seconds. With a single class, as
  * in plain decoding, the time of a step is the quartile. Without interruptions the total is
- * close to the sum of all times. The tokens of all steps are counted, also of steps that were
- * interrupted.
+ * close to the sum of all times. The tokens of all steps are counted, including the tokens of
+ * interrupted steps.
  */
 #include "engine/pace.h"
 

@@ -41,8 +41,8 @@ void esp_scores_begin(struct esp_scores *scores);
 /* Row `row` of `p` has probabilities. Stores the row's likeliest tokens for `node`. */
 int esp_scores_keep(struct esp_scores *scores, int node, struct esp_rows *p, int32_t row,
                     enum esp_delivery when);
-/* Returns the score of a token after `node`. `p` is the token's probability, used if it is not
- * among the likeliest. */
+/* Returns the score of a token after `node`. `p` is the token's probability, which is used if
+ * the token is not among the likeliest. */
 struct esp_token_score esp_scores_of(const struct esp_scores *scores, int node, int32_t token,
                                      double p);
 

@@ -185,8 +185,8 @@ const char *esp_session_failure(const struct esp_session *session, int status);
  * temperature 0 they keep the draft's own distribution. */
 struct esp_sampling esp_draft_sampling(const struct esp_settings *settings);
 
-/* Returns beta, by which the draft's logits are multiplied in addition to the text's
- * temperature, see calibration.h. */
+/* Returns beta (calibration.h). The draft's logits are divided by the text's temperature and
+ * multiplied by beta. */
 double esp_session_beta(const struct esp_session *session);
 
 #endif

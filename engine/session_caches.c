@@ -271,7 +271,7 @@ int esp_session_recover(struct esp_session *s, int status)
         !s->ops->rank_times(s->engine->backend, &times))
         return status;
     const bool first = times.starts == s->rank_starts; /* false: another session has restarted
-                                                        * them */
+                                                        * the ranks */
     if (first &&
         s->ops->restart_ranks(s->engine->backend, MOST - text_seconds(s), why, sizeof why) < 0)
         return status;

@@ -94,7 +94,7 @@ int esp_session_score(struct esp_session *s, bool on, char *err, size_t errlen)
 
 /* Returns whether the row of the token at `position` can be computed again. It cannot if a
  * window has dropped rows that the token sees. With recurrent layers, only the row after the
- * whole text can be computed, because their states are those after the whole text. */
+ * whole text can be computed, because these layers are in the state after the whole text. */
 static bool is_reachable(const struct esp_kv_cache *c, int position)
 {
     const struct esp_window *w = &c->window;

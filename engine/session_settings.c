@@ -345,7 +345,7 @@ static struct esp_sampling sampling_of(const struct esp_session_values *values)
 }
 
 /* Changes one setting in `set`. Sets *changed to the index of the changed drafter parameter,
- * or to -1 if all of them changed. */
+ * or to -1 if all drafter parameters changed. */
 static int change(struct esp_settings *set, const char *key, const char *value, int *changed,
                   char *err, size_t errlen)
 {

@@ -92,7 +92,8 @@ static int run_target(struct esp_features *f, struct esp_kv_cache *target, const
     return status;
 }
 
-/* Computes the head's missing rows for positions before `end`. Their states are stored. */
+/* Computes the head's missing rows for positions before `end`. The target's states for
+ * these positions must be stored already. */
 static int run_head(struct esp_features *f, struct esp_kv_cache *head, const int32_t *text,
                     int end)
 {

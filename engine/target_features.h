@@ -11,7 +11,8 @@
 #include "engine/model/model.h"
 
 struct esp_features {
-    int fed_back; /* index of the head's state that replaces the target's for drafted tokens */
+    int fed_back; /* for drafted tokens, the head's state with this index replaces the target's
+                     state */
     struct esp_states states; /* the request that esp_features_ask() returns */
     int first, count;         /* stored positions: first..first+count-1 */
     int room;                 /* maximum of `count` */

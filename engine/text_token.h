@@ -22,7 +22,7 @@ struct esp_text_token {
     uint8_t kind; /* enum esp_text_kind */
 };
 
-/* Returns the kind of token number `index` among those that an event adds to the text. */
+/* Returns the kind of token number `index` among the tokens that an event adds to the text. */
 static inline enum esp_text_kind esp_text_kind_of(const struct esp_event *event, int index)
 {
     const struct esp_iteration *it = event->iteration;

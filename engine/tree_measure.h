@@ -1,12 +1,13 @@
-/* tree_measure.h - compares the draft's distributions with the target's in verified trees, by
- * depth and by the rank of a guess.
+/* tree_measure.h - compares the draft's distributions with the target's in verified trees, for
+ * each depth and for each rank of a guess.
  *
- * By depth, it computes the L1 distance of p and q. For each verifier, at the same nodes, it
- * also computes the probability that one of k independent draws is accepted
- * (delayed-tree-expansion, def. 5.1 and fig. 1). By rank, it looks at nodes after a first token
- * that the draft ranked n-th. There it measures how often the draft's likeliest next token is
- * also the target's, and how well the draft's probability predicts that (salf-talf, sec. 3.1,
- * fig. 2b, app. A).
+ * For each depth, it computes the L1 distance of p and q. For each verifier, at the same nodes,
+ * it also computes the probability that one of k independent draws is accepted
+ * (delayed-tree-expansion, def. 5.1 and fig. 1).
+ *
+ * For each rank n, it uses the root's child that the draft ranked n-th. It measures how often
+ * the draft's likeliest token after this node is also the target's, and how well the draft's
+ * probability predicts that (salf-talf, sec. 3.1, fig. 2b, app. A).
  */
 #ifndef ESP_TREE_MEASURE_H
 #define ESP_TREE_MEASURE_H

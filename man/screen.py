@@ -31,7 +31,7 @@ def drafter():
 
 
 def screen(program, tokens):
-    """The screen after `tokens` tokens: its rows as text, and the same rows with a letter for the style of each cell."""
+    """Returns the screen after `tokens` tokens: its rows as text, and the same rows with a letter for the style of each cell."""
     with tempfile.TemporaryDirectory() as work:
         files = [os.path.join(work, name) for name in ("script", "text", "styles")]
         with open(files[0], "w") as script:
@@ -44,7 +44,7 @@ def screen(program, tokens):
 
 
 def styles():
-    """Colour, weight and decoration by letter, in the order of viz/style.h."""
+    """Returns the colour, weight and decoration of each letter, in the order of viz/style.h."""
     with open("viz/style.h") as header:
         keys = re.findall(r'^ +X\([A-Z_]+, "([a-z-]+)"', header.read(), re.M)
     theme = {}
@@ -83,7 +83,7 @@ def draw(text, letters, out):
 
 
 def parts(picture):
-    """The parts of a picture that are the same on every machine: names of panes, and the line of keys."""
+    """Returns the parts of a picture that are the same on every machine: the names of panes, and the line of keys."""
     rows = {}
     for x, y, text in re.findall(r'<text [^>]*x="([0-9.]+)" y="([0-9.]+)"[^>]*>([^<]*)</text>', picture):
         rows.setdefault(float(y), []).append((float(x), html.unescape(text)))

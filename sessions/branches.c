@@ -133,7 +133,7 @@ int esp_branches_append(struct esp_branches *b, const struct esp_written *token,
     if (status < 0)
         return status;
     if (b->at.length + 1 == esp_branches_end(b, owner).length)
-        b->branch[owner].deleted = false; /* a branch is shown when its whole text is current */
+        b->branch[owner].deleted = false; /* its whole text is current, so it is shown again */
     *stored = &b->branch[owner].tokens[b->at.length - b->branch[owner].fork];
     b->at = (struct esp_text_place){owner, b->at.length + 1};
     return ESP_OK;

@@ -1,10 +1,10 @@
 /* branches.h - stores the texts of a session as a tree, so that no earlier text is lost.
  *
- * A branch shares the tokens before its fork with its parent, and owns its tokens from the fork
- * on. No two branches continue the same text with the same token. If a text is written a second
- * time, the tokens of the existing branch are used. The current text ends at a place in the
- * tree. Shortening the text only moves this place, so no earlier text is lost. The undo list
- * contains such places.
+ * A branch shares the tokens before its fork with its parent, and owns all tokens after the
+ * fork. No two branches continue the same text with the same token. If a text is written a
+ * second time, the tokens of the existing branch are used. The current text ends at a place in
+ * the tree. Shortening the text only moves this place, so no earlier text is lost. The undo
+ * list contains such places.
  *
  * The functions below change only this tree. The esp_session has its own copy of the current
  * text, and the caller must change this copy, too (esp_session_fork).
@@ -106,7 +106,7 @@ int esp_branches_keep(struct esp_branches *branches);
  * ESP_E_MEMORY. */
 int esp_branches_delete(struct esp_branches *branches, int branch);
 /* Returns the next step of undo (or of redo), or NULL if there is none. If the step only
- * restores or deletes a branch, its text may be the current text. */
+ * restores or deletes a branch, the text of the step can be the current text. */
 const struct esp_step_back *esp_branches_back(struct esp_branches *branches, bool redo);
 /* Call this before you go to the text of the step that esp_branches_back() returned. Undo
  * restores the branch of the step and adds a step for the current text to the redo list. Redo

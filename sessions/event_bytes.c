@@ -196,8 +196,8 @@ static int32_t get_token(struct reader *r)
                                                                : INT32_MAX - 1);
 }
 
-/* Reads a name. It is valid as long as the event. Only the name of a gauge is valid longer: as
- * long as r->texts. */
+/* Reads a name. It is valid while the event exists. The name of a gauge is valid longer, while
+ * r->texts exists. */
 static const char *get_name(struct reader *r, enum esp_member_kind kind)
 {
     char name[256];

@@ -162,7 +162,7 @@ struct esp_kept_next {
 int esp_library_next_numbers(struct esp_library *library, int64_t id,
                              struct esp_kept_next *next, char *err, size_t errlen);
 /* `known` has a bit for each token of a vocabulary (vocabulary / 8 + 1 bytes). Sets the bit of
- * each token that has its bytes in the library (table `piece`). */
+ * each token if the library contains the token's bytes (table `piece`). */
 void esp_library_pieces(struct esp_library *library, const char *vocabulary_hash,
                         int vocabulary, unsigned char *known);
 /* Stores records of a session's log in one transaction, as chunk number `chunk`. Does nothing

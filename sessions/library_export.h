@@ -13,7 +13,7 @@
  * and the status is ESP_E_FORMAT. */
 int esp_library_export(struct esp_library *library, int64_t id, int branch, FILE *file,
                        char *err, size_t errlen);
-/* Opens the library at `path`, and writes a text of it as esp_library_export() does. */
+/* Opens the library at `path`, and then does the same as esp_library_export(). */
 int esp_library_export_path(const char *path, int64_t id, int branch, FILE *file, char *err,
                             size_t errlen);
 

@@ -135,7 +135,7 @@ void esp_library_do_of(struct esp_library *library, enum esp_library_statement i
 /* ---- library_write.c: parts of a transaction */
 
 /* Replaces all chunks of a session. The new chunks contain the records `before`, the texts, and
- * those trees of `trees` whose iterations wrote a token of the texts. */
+ * some of the trees in `trees`: those of iterations that wrote a token of the texts. */
 void esp_library_put_texts(struct esp_library *library, int64_t id,
                            const struct esp_kept_text *text, const struct esp_pack *before,
                            const struct esp_pack *trees);

@@ -29,7 +29,7 @@ enum {
     ESP_EVENT_CLEAR,       /* the text was cleared; iterations are numbered from 0 again */
 };
 
-/* What a header says about the target or the draft model. */
+/* Describes the target or the draft model, as the header of a recording does. */
 struct esp_recorded_model {
     char name[96]; /* "" if the session has no such model */
     char architecture[32], dtype[16];

@@ -28,8 +28,8 @@ static float draw(float x, int column)
 }
 
 /* Copies the activations of a product and adds noise to each value: a random fraction of the
- * value. If `shared` is set, it is a fraction of the largest of the 32 values that share a
- * scale. */
+ * value. If `shared` is set, the noise is a fraction of the largest of the 32 values that
+ * share a scale. */
 static float *with_noise(const struct esp_matmul *p, int columns, double part, bool shared)
 {
     const int stride = (int)p->in.stride;

@@ -20,7 +20,7 @@ struct toy_cache {
     struct esp_cache base;
     int rows;
     int32_t *tokens, *positions; /* (rows) -1: the row was never written */
-    /* (rows) true if a pass of the copy of the target wrote the row */
+    /* (rows) true if the row was written by a pass of the target's copy */
     bool *scratch;
     bool joined; /* this cache uses the arrays of another cache */
 };

@@ -1,11 +1,11 @@
 /* toy.h - a backend for tests. It computes random distributions in double precision instead of
  * running a transformer.
  *
- * A row's distribution is a function of a seed and of the tokens that the row sees, in their
- * order: those of the prefix, and those that the tree mask includes. So a wrong mask, position,
- * cache row or compaction gives a wrong distribution. A test can compute the right distribution
- * with toy_distribution(). The draft's logits are a weighted mean of the target's logits and of
- * other random numbers. The target's logits have the weight `closeness` (0 to 1).
+ * A row's distribution is a function of a seed and of the sequence of tokens that the row sees:
+ * the tokens of the prefix, then the tokens that the tree mask includes. So a wrong mask,
+ * position, cache row or compaction gives a wrong distribution. A test can compute the right
+ * distribution with toy_distribution(). The draft's logits are a weighted mean of the target's
+ * logits and of other random numbers. The target's logits have the weight `closeness` (0 to 1).
  */
 #ifndef ESP_TOY_H
 #define ESP_TOY_H

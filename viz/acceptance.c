@@ -1,4 +1,4 @@
-/* acceptance.c - counting; see acceptance.h. */
+/* acceptance.c - counts drafted and accepted tokens; see acceptance.h. */
 #include "viz/acceptance.h"
 
 #include <math.h>

@@ -28,9 +28,10 @@ struct esp_accept_depth {
     int64_t nodes; /* nodes drafted at this depth */
     int64_t tried; /* iterations in which the verifier reached the parent of such a node */
     int64_t accepted;
-    /* `rated` is the number of nodes one layer higher, reached by the verifier or not, for
-     * which the next two values are known (esp_session_explain). rate: sum of the acceptance
-     * rates of these nodes by the verifier's formula; ceiling: sum of their ceilings alpha*. */
+    /* `rated` is the number of nodes one layer higher for which the next two values are known
+     * (esp_session_explain). It includes nodes that the verifier did not reach. `rate` is the
+     * sum of their acceptance rates by the verifier's formula, and `ceiling` is the sum of
+     * their ceilings alpha*. */
     int64_t rated;
     double rate, ceiling;
 };
@@ -42,7 +43,7 @@ struct esp_acceptance {
     int64_t
         prefix_blocks; /* sum over iterations: full mask blocks for the text before the tree */
     int64_t length[ESP_ACCEPT_DEPTHS + 1]; /* iterations by length of the accepted path */
-    struct esp_accept_depth depth[ESP_ACCEPT_DEPTHS]; /* from depth 1 on */
+    struct esp_accept_depth depth[ESP_ACCEPT_DEPTHS]; /* [0] is depth 1 */
     struct esp_trial_counts rank[ESP_ACCEPT_RANKS];
     /* Counts by draft probability: bin i has q from i / ESP_ACCEPT_BINS up to the next bin.
      * Copied and recycled tokens are left out. */
@@ -58,7 +59,7 @@ struct esp_acceptance {
 void esp_acceptance_add(struct esp_acceptance *acceptance, const struct esp_iteration *it);
 
 /* Returns the expected calibration error (salf-talf, app. A) of q as a forecast of acceptance,
- * computed from the bins of `share`. NaN if nothing was tried. */
+ * computed from the bins of `share`. Returns NaN if nothing was tried. */
 double esp_acceptance_error(const struct esp_acceptance *acceptance);
 
 #endif

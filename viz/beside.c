@@ -1,4 +1,4 @@
-/* beside.c - two panels of bars; see beside.h. Lengths are in points. */
+/* beside.c - draws two panels of bars; see beside.h. Lengths are in points. */
 #include "viz/beside.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* canvas.c - clipped drawing into a grid of cells; see canvas.h. */
+/* canvas.c - draws into a grid of cells, clipped to the view; see canvas.h. */
 #include "viz/canvas.h"
 
 #include <stdarg.h>

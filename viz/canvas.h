@@ -1,4 +1,4 @@
-/* canvas.h - a grid of cells to draw into.
+/* canvas.h - declares a grid of cells to draw into.
  *
  * Drawing never touches a terminal: it fills a canvas, and the canvas is then shown with
  * ncurses, dumped as text, or compared with a golden screen. Coordinates are relative to the
@@ -56,7 +56,7 @@ void esp_canvas_clear(struct esp_canvas *canvas);
 struct esp_view esp_canvas_enter(struct esp_canvas *canvas, struct esp_rect rect);
 void esp_canvas_leave(struct esp_canvas *canvas, struct esp_view previous);
 
-/* These functions draw from column x on and return the column after the last drawn column. The
+/* These functions draw text that begins in column x. They return the column after the text. The
  * text may contain any bytes. esp_draw_bytes() draws at most `room` columns, with an ellipsis
  * if the text does not fit; flags: ESP_SAFE_*. */
 int esp_draw(struct esp_canvas *canvas, int x, int y, int style, const char *text);

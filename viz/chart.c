@@ -1,4 +1,4 @@
-/* chart.c - numbers, bars and sparklines; see chart.h. */
+/* chart.c - draws numbers, bars and sparklines; see chart.h. */
 #include "viz/chart.h"
 
 #include <math.h>

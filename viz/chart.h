@@ -1,4 +1,4 @@
-/* chart.h - numbers, bars and sparklines in a few cells. */
+/* chart.h - draws numbers, bars and sparklines in a few cells. */
 #ifndef ESP_CHART_H
 #define ESP_CHART_H
 
@@ -35,8 +35,8 @@ struct esp_axis {
 /* Returns an axis that covers all finite values of the `count` values. */
 struct esp_axis esp_axis_of(const float *values, int count);
 void esp_axis_include(struct esp_axis *axis, double value);
-/* Returns the position of a value on the axis: 0 is the low end, 1 the high end. NaN if the
- * value is not finite. */
+/* Returns the position of a value on the axis: 0 is the low end, 1 the high end. Returns NaN
+ * if the value is not finite. */
 double esp_axis_place(const struct esp_axis *axis, double value);
 bool esp_axis_is_log(const struct esp_axis *axis);
 /* Writes both ends of the axis as numbers, with enough digits to tell them apart. */

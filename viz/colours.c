@@ -1,4 +1,4 @@
-/* colours.c - two sets of colours; see colours.h. */
+/* colours.c - lists two sets of colours; see colours.h. */
 #include "viz/colours.h"
 
 #include <stddef.h>

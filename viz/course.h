@@ -25,7 +25,7 @@ struct esp_course_gauge {
 
 /* The values of all iterations so far. A zero-initialised struct is empty. */
 struct esp_course {
-    int most; /* an even number: with so many points, the older half is dropped. 0: no limit */
+    int most; /* maximum, even; at this many points the older half is dropped. 0: no limit */
     struct esp_course_point *points; /* (count) oldest first */
     int count, capacity;
     struct esp_course_gauge gauges[ESP_COURSE_GAUGES]; /* (gauge_count) by first appearance */

@@ -1,4 +1,4 @@
-/* course_chart.h - charts of a session, for slides.
+/* course_chart.h - draws charts of a session, for slides.
  *
  *     thresholds   the values of the controller over the iterations; each value that changes
  *                  has a panel with its own scale and its goal

@@ -44,7 +44,7 @@ static bool drew_from_all(const struct esp_iteration *it, int parent)
     return true;
 }
 
-/* Returns the first node on the accepted path, from `node` on, that passed a test, or -1. */
+/* Returns the first node below `node` on the accepted path that passed a test, or -1. */
 static int tested_below(const struct esp_iteration *it, int node)
 {
     for (int i = it->tree.nodes[node].depth; i < it->path_length; i++)

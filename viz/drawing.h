@@ -1,4 +1,4 @@
-/* drawing.h - a figure of lines, shapes and texts, as SVG or as TikZ.
+/* drawing.h - writes figures of lines, shapes and texts as SVG or TikZ.
  *
  * Every shape is written as soon as it is drawn, by drawing_svg.c or drawing_tikz.c.
  * espalier-dot converts the SVG to PNG and PDF. Coordinates are in points, from the top left

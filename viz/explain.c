@@ -1,4 +1,4 @@
-/* explain.c - sentences about nodes; see explain.h. */
+/* explain.c - writes sentences about nodes; see explain.h. */
 #include "viz/explain.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* explain.h - plain sentences about what happened to a node, with the iteration's numbers. */
+/* explain.h - explains in sentences what happened to a node, with the iteration's numbers. */
 #ifndef ESP_EXPLAIN_H
 #define ESP_EXPLAIN_H
 

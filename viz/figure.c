@@ -1,4 +1,4 @@
-/* figure.c - figures of one iteration; see figure.h. */
+/* figure.c - draws figures of one iteration; see figure.h. */
 #include "viz/figure_parts.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* figure_iteration.c - the text around an iteration, and its tree; see figure.h. */
+/* figure_iteration.c - draws the text around an iteration, and its tree; see figure.h. */
 #include "viz/figure_parts.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* figure_mask.c - the tree attention mask; see figure.h. */
+/* figure_mask.c - draws the tree attention mask; see figure.h. */
 #include "viz/figure_parts.h"
 
 #include "kernels/status.h"

@@ -1,4 +1,4 @@
-/* figure_parts.c - captions, tokens and marks of figures; see figure_parts.h. */
+/* figure_parts.c - draws captions, tokens and marks of figures; see figure_parts.h. */
 #include "viz/figure_parts.h"
 
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* figure_parts.h - parts that the figures of figure.h share. */
+/* figure_parts.h - declares what the figures of figure.h share. */
 #ifndef ESP_FIGURE_PARTS_H
 #define ESP_FIGURE_PARTS_H
 
@@ -26,8 +26,8 @@ enum esp_mark { ESP_MARK_CHECK, ESP_MARK_CROSS, ESP_MARK_PLUS };
 void esp_figure_mark(struct esp_drawing *drawing, int mark, const char *colour, double x,
                      double y, double size);
 
-/* Draws the tree from (x, y) on, at most `most` nodes, and a legend if there is a caption.
- * Sets the drawing's width and height. Returns 0 or ESP_E_MEMORY. */
+/* Draws the tree with its top left corner at (x, y). Draws at most `most` nodes, and a legend
+ * if there is a caption. Sets the drawing's width and height. Returns 0 or ESP_E_MEMORY. */
 int esp_figure_tree(const struct esp_figure *figure, struct esp_drawing *drawing, double x,
                     double y, int most);
 

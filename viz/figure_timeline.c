@@ -1,4 +1,4 @@
-/* figure_timeline.c - the stages of one iteration on a time axis; see figure.h. */
+/* figure_timeline.c - draws the stages of one iteration on a time axis; see figure.h. */
 #include "viz/figure_parts.h"
 
 #include <math.h>

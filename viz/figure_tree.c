@@ -1,4 +1,4 @@
-/* figure_tree.c - a draft tree that grows to the right; see figure.h.
+/* figure_tree.c - draws a draft tree that grows to the right; see figure.h.
  *
  * The nodes to show are chosen as for the tree pane (tree_view.h), and tidy.h places them. In
  * this placement, a column is one cell of text, and a row has two lines of text.

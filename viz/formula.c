@@ -25,7 +25,8 @@ static double weight_of(const struct esp_tree *tree, int node)
     return n->q > 0 ? fmin(1, weight_of(tree, n->parent) * n->p / n->q) : 0;
 }
 
-/* Returns q of a node in the distribution without its siblings that were drawn before it. */
+/* Returns the q of a node after the siblings drawn before it are removed from the
+ * distribution. */
 static double q_left(const struct esp_tree *tree, int node)
 {
     const struct esp_node *n = &tree->nodes[node];

@@ -1,4 +1,4 @@
-/* formula.h - the acceptance test of a node as its verifier's formula, with numbers filled in.
+/* formula.h - writes the acceptance test of a node as the verifier's formula with numbers.
  *
  * The formulas are in the table of verifiers (struct esp_item). In a formula, a letter after
  * '$' stands for a number of the node. The numbers are computed from the iteration alone, so a

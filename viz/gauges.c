@@ -1,4 +1,4 @@
-/* gauges.c - the table of names and sentences; see gauges.h. */
+/* gauges.c - contains the table of names and sentences; see gauges.h. */
 #include "viz/gauges.h"
 
 #include <math.h>

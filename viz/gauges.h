@@ -1,4 +1,4 @@
-/* gauges.h - the values of adaptive drafters in words.
+/* gauges.h - describes the values of adaptive drafters in words.
  *
  * In drafters and recordings, a value has only a symbol ("tauh"). These functions give its
  * name, a sentence about its effect, its goal, and the reason why it changed.

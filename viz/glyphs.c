@@ -1,4 +1,4 @@
-/* glyphs.c - the three glyph sets; see glyphs.h. */
+/* glyphs.c - lists the three glyph sets; see glyphs.h. */
 #include "viz/glyphs.h"
 
 #include <stddef.h>

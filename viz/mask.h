@@ -1,7 +1,7 @@
 /* mask.h - the tree attention mask of a flattened tree.
  *
- * Row i of the target's pass sees row j of the tree iff j is i or one of its ancestors; all
- * rows see the whole text before the tree.
+ * A row of the target's pass sees itself, its ancestors in the tree, and the whole text before
+ * the tree.
  */
 #ifndef ESP_MASK_H
 #define ESP_MASK_H

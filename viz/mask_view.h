@@ -1,7 +1,7 @@
 /* mask_view.h - draws the tree attention mask as character cells.
  *
- * Row i of the target's pass sees row j of the tree iff j is i or one of its ancestors. All
- * rows see the whole text before the tree. The first of these forms that fits is drawn:
+ * A row of the target's pass sees itself, its ancestors in the tree, and the whole text before
+ * the tree. The first of these forms that fits is drawn:
  *
  *     labelled   one entry in two columns, each row with its token
  *     blocks     two entries, one above the other, in one cell (half blocks)

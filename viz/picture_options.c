@@ -1,4 +1,4 @@
-/* picture_options.c - names and numbers of a picture's options; see picture_options.h. */
+/* picture_options.c - reads the options of a picture; see picture_options.h. */
 #include "viz/picture_options.h"
 
 #include <stdlib.h>

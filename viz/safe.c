@@ -1,4 +1,4 @@
-/* safe.c - visible stand-ins for unsafe characters; see safe.h. */
+/* safe.c - writes visible stand-ins for unsafe characters; see safe.h. */
 #include "viz/safe.h"
 
 #include <stdarg.h>

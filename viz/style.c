@@ -1,4 +1,4 @@
-/* style.c - keys and default attributes of the styles; see style.h. */
+/* style.c - lists the keys and default attributes of the styles; see style.h. */
 #include "viz/style.h"
 
 #include <string.h>

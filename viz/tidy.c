@@ -1,4 +1,4 @@
-/* tidy.c - tidy placement of a tree; see tidy.h.
+/* tidy.c - places the boxes of a tree; see tidy.h.
  *
  * Boxes are visited from the last to the first, so children come before their parent. The
  * subtrees of a box are placed below each other. Each subtree is moved up until its outline
@@ -64,7 +64,7 @@ static int join(struct outline *above, const struct outline *below, int down)
 }
 
 /* Makes the outline of a box and its descendants. The box ends at column `end`; the
- * descendants have the outline `children`, with rows counted from `up` rows above the box. */
+ * descendants have the outline `children`. Row 0 of `children` is `up` rows above the box. */
 static int put_in_front(struct outline *outline, const struct outline *children, int end,
                         int up)
 {

@@ -17,8 +17,8 @@
 #define ESP_TIDY_H
 
 struct esp_tidy_box {
-    /* Index of the parent, lower than the box's own; -1 for box 0. Siblings are drawn in the
-     * order of their indices. */
+    /* Index of the parent, which is lower than the index of the box; -1 for box 0. Siblings are
+     * drawn in the order of their indices. */
     int parent;
     int width; /* columns */
     int x, y;  /* results: first column, and row; the root has x = 0, the topmost box y = 0 */

@@ -1,4 +1,4 @@
-/* tree_right.c - a tree that grows to the right; see tree_right.h.
+/* tree_right.c - draws a tree that grows to the right; see tree_right.h.
  *
  * A node is drawn as its token followed by words: probability, mark, and notes of step mode.
  * The function write_node() both counts the width of a node and draws its cells, so the width

@@ -1,4 +1,5 @@
-/* tree_right.h - the rows of a draft tree (tree_view.h) as a tree that grows to the right.
+/* tree_right.h - draws the rows of a draft tree (tree_view.h) as a tree that grows to the
+ * right.
  *
  *     · " and" ┬─ " the" .81 ✓ ── " old" .44 ✓ ┬─ " king" .71 ✓ ── " fell" +
  *              └─ " he" .11                    └┄ " had" .08 cut
@@ -25,7 +26,7 @@ int esp_tree_right_place(struct esp_tree_right *right, const struct esp_tree_row
                          int columns, bool ascii);
 void esp_tree_right_free(struct esp_tree_right *right);
 
-/* Fills the view of the canvas with the part of the drawing from column x and row y on.
+/* Fills the view of the canvas with the part of the drawing that begins at column x and row y.
  * Ignores look->first. */
 void esp_tree_right_draw(struct esp_canvas *canvas, const struct esp_tree_right *right,
                          const struct esp_tree_rows *rows, const struct esp_iteration *it,

@@ -1,4 +1,4 @@
-/* tree_view.h - a draft tree as indented rows.
+/* tree_view.h - draws a draft tree as indented rows.
  *
  *     · " and"
  *     ├─ " the"      .81  ✓

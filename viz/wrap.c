@@ -1,4 +1,4 @@
-/* wrap.c - line breaking; see wrap.h. */
+/* wrap.c - breaks text into lines; see wrap.h. */
 #include "viz/wrap.h"
 
 #include <string.h>

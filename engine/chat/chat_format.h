@@ -14,7 +14,7 @@
 
 #include "engine/chat/chat.h"
 
-/* Places in a conversation. A piece may be written at several of them. */
+/* Places in a conversation. A piece may be written at several places. */
 enum {
     ESP_AT_BEGIN = 1,  /* before the first turn */
     ESP_AT_USER = 2,   /* the user's part of a turn */

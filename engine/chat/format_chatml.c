@@ -1,4 +1,4 @@
-/* format_chatml.c - ChatML: Qwen, SmolLM2, and many models derived from others.
+/* format_chatml.c - ChatML: Qwen, SmolLM2, and many fine-tuned models.
  *
  *     <|im_start|>ROLE\nTEXT<|im_end|>\n
  *

@@ -1,7 +1,7 @@
 /* delayed.c - one sampled path of L1 tokens, then K independent paths of L2 tokens each
  * (delayed-tree-expansion, def. 5.2).
  *
- * Draft and target agree best near the root, so additional branches gain least there. The
+ * Draft and target agree best near the root, so branches near the root gain least. The
  * branches therefore start where the two models begin to differ. With L1=0 this is `iid`.
  */
 #include "engine/drafters/drafter.h"
@@ -39,7 +39,7 @@ static int widths(const struct esp_params *values, int width[ESP_MAX_LEVELS])
 
 const struct esp_drafter_ops esp_drafter_delayed = {
     .name = "delayed",
-    .summary = "one sampled path that splits into K after L1 tokens",
+    .summary = "one sampled path that splits into K paths after L1 tokens",
     .source = "delayed-tree-expansion, def. 5.2",
     .differs =
         "K, L1 and L2 are parameters here. The paper's neural selector (sec. 6), which is "

@@ -20,7 +20,7 @@
  * node is accepted, its cache row therefore cannot be kept. It is computed again from the
  * target's state, together with the next root.
  *
- * If the draft model is a quantised copy of the target, it does not compute the text: its cache
+ * If the draft model is a quantised copy of the target, it does not compute the text. Its cache
  * is a view of the target's cache, which has the rows of the text already. The rows that the
  * copy adds are dropped after every iteration.
  *
@@ -127,7 +127,7 @@ static void begin_pass(struct esp_draft *d, int rows)
         d->work->pass_rows[d->passes] = rows;
 }
 
-/* Returns for how many tokens of the text the draft model's cache has rows, once the draft
+/* Returns the number of text tokens that have rows in the draft model's cache once the draft
  * model has caught up. */
 static int text_rows(const struct esp_draft *d)
 {

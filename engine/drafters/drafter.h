@@ -1,4 +1,5 @@
-/* drafter.h - the interface of drafters, and the draft model's operations for them.
+/* drafter.h - the interface of drafters, and the operations of the draft model that
+ * drafters call.
  *
  * A drafter fills the session's tree. It consists of one file in drafters/, which exports one
  * `const struct esp_drafter_ops esp_drafter_NAME`, and one X(NAME) line in drafters.def.
@@ -6,8 +7,8 @@
  * drafter.
  *
  * Drafters draft layer by layer: esp_draft_expand() runs the draft model once over a whole
- * frontier, with tree attention, so an iteration takes one draft pass per layer of the tree.
- * The draft model's key/value rows of accepted nodes are kept for the next iteration.
+ * frontier, with tree attention. An iteration therefore takes one draft pass per layer of the
+ * tree. The draft model's key/value rows of accepted nodes are kept for the next iteration.
  */
 #ifndef ESP_DRAFTER_H
 #define ESP_DRAFTER_H
@@ -172,7 +173,7 @@ struct esp_layer_rule {
     double log_least; /* nodes with a lower cumulative log q are not expanded; -INFINITY: no
                          limit */
     bool cut;         /* also cut such nodes, except the draft's first guess (draft_root) */
-    bool draft_root;  /* the root gets a single child: the papers' literal form */
+    bool draft_root;  /* the root gets a single child, as the papers literally say */
 };
 
 /* Grows the tree by a rule, one draft pass per layer. If a layer exceeds the budget, the nodes

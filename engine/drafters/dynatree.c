@@ -91,8 +91,8 @@ static const struct esp_param params[] = {
     [HISTORY] = {"history", ESP_CHOICE, 0, 3, ESP_HISTORY_OFF,
                  .choices = "off|step|proportional|price",
                  .help = "how thresholds follow acceptance; step: as in the released program; "
-                         "proportional: as printed in the paper; price: by whether the "
-                         "deepest layer is worth its cost"},
+                         "proportional: as printed in the paper; price: according to "
+                         "whether the deepest layer is worth its cost"},
     [PRUNE] = ESP_PARAM_PRUNE,
     [DRAWS] = ESP_PARAM_DRAWS("swor"),
     [ROOT] = ESP_PARAM_ROOT,

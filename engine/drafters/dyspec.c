@@ -21,7 +21,8 @@
 
 enum { N };
 
-static const double NEAR = 0.6; /* that fraction of the last v */
+/* A node is computed ahead if its v is at least this fraction of the last v. */
+static const double NEAR = 0.6;
 
 static const struct esp_param params[] = {
     [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 64, .help = "number of nodes"},

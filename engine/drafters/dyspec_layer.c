@@ -160,8 +160,8 @@ const struct esp_drafter_ops esp_drafter_dyspec_layer = {
     .source = "dyspec, alg. 2",
     .differs =
         "trees have a size limit, unlike in alg. 2: if a round of draws would exceed it, "
-        "only the draws with the largest v are made. threshold=0 predicts from earlier "
-        "trees the threshold that gives N nodes; the paper sets a fixed threshold. "
+        "only the draws with the largest v are made. With threshold=0, the threshold "
+        "that gives N nodes is predicted from earlier trees; the paper sets a fixed threshold. "
         "--draft-temp 0.6 is the setting of sec. 5.1. " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_SWOR,
     .params = params,

@@ -33,7 +33,7 @@ static void move_on(struct esp_follow *f, const struct esp_expected *e, const in
 }
 
 /* Continues after a difference: token number `expected` of the expected text matches token
- * number `place` of the session's text. Reads the text from there up to f->read again. */
+ * number `place` of the session's text. Reads the text from that token up to f->read again. */
 static void go_on(struct esp_follow *f, const struct esp_expected *e, const int32_t *text,
                   int expected, int place)
 {

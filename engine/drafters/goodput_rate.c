@@ -20,7 +20,7 @@ double esp_rate_row(const struct esp_rate *r, int n)
     double least = INFINITY;
     for (int m = 1; m <= ESP_RATE_AHEAD; m++) {
         double each = (r->verify[n + 1 + m] - r->verify[n + 1]) / m;
-        if (each < least) /* fmin() here gives an internal error in gcc 12.2 for ARM */
+        if (each < least) /* with fmin(), gcc 12.2 for ARM fails with an internal error */
             least = each;
     }
     return r->now * least;

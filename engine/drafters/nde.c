@@ -74,7 +74,7 @@ static int refuse(const struct esp_engine *e, const char *rule, const char *goal
 }
 
 /* Looks for the selector next to the target's file. If this is a GGUF file, also looks next to
- * the built-in target, because the file can be a copy of it. */
+ * the built-in target, because the GGUF file can be a copy of that target. */
 static int read_selector(struct esp_selector *selector, const struct esp_engine *e,
                          const char *rule, enum esp_goal goal,
                          const struct esp_selector_shape *shape, char *why, size_t size)
@@ -360,10 +360,10 @@ const struct esp_drafter_ops esp_drafter_nde = {
         "cheap-rows, each additional row costs 3 % of a pass of the target, and a draft pass "
         "5 %. At temperature 0, the selector for nss is used as if the temperature were 0.2. "
         "The draft has the output's temperature, but at least 0.2, in training and in use: "
-        "draft_temp auto learns nothing. For the built-in pair, five of the six selectors "
-        "for speed nearly always draft a chain of three tokens, and the selector for nss a "
-        "chain of one token. The reason is that rows of this target are expensive. The "
-        "selectors for goal=tokens and for cheap rows draft trees",
+        "draft_temp auto learns nothing. For the built-in pair with goal=speed, five of the "
+        "six selectors nearly always draft a chain of three tokens, and the selector for nss "
+        "a chain of one token. The reason is that rows of this target are expensive. With "
+        "goal=tokens and goal=cheap-rows, the selectors draft trees",
     .draws = ESP_DRAW_IID,
     .verifier = "traversal",
     .asks = ESP_ASK_PAST,

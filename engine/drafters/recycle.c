@@ -2,10 +2,10 @@
  * followed the same tokens in the text (Token Recycling, Luo et al., arXiv 2408.08696).
  *
  * Every pass of the target gives the likeliest next tokens for all its rows, even for rejected
- * rows. These likely tokens are stored under the token of the row (recycled.h), and the tree
- * consists of them: the children of a node are tokens that the target found likely after the
- * same token. With suffix=on the tree also has the guesses of drafter `suffix` and of the
- * expected text, and recycled tokens below these guesses.
+ * rows. These likely tokens are stored under the token of the row (recycled.h). The tree
+ * consists of these tokens: the children of a node are tokens that the target found likely
+ * after the same token. With suffix=on the tree also has the guesses of drafter `suffix` and of
+ * the expected text, and recycled tokens below these guesses.
  *
  * The paper's tree has a fixed shape of 80 nodes. On a CPU rows are more expensive. Therefore
  * the likeliest nodes are added first, by learned probabilities, and only as many nodes as are

@@ -6,7 +6,7 @@
 #include "engine/recycled.h"
 
 static const double KEPT = 0.97; /* decay per tested position */
-static const double WEIGHT = 2;  /* the prior weighs as much as guesses with this sum of q */
+static const double WEIGHT = 2;  /* the prior has the weight of guesses with this sum of q */
 static const double MOST = 0.98; /* maximum probability of a guess */
 static const double PRIOR_EXPECTED = 0.9;
 
@@ -78,7 +78,7 @@ static void add_expected(struct esp_retrieval *r, const struct esp_expected *e,
     }
 }
 
-/* Adds tokens of the expected text: from the pointer on or, after a difference, from the
+/* Adds tokens of the expected text, beginning at the pointer. After a difference, begins at the
  * positions where the answer probably continues. */
 static void find_expected(struct esp_retrieval *r, const struct esp_draft *d,
                           const struct esp_guess_plan *plan)
@@ -119,7 +119,7 @@ static void find_copied(struct esp_retrieval *r, const struct esp_guess_plan *pl
 }
 
 /* A token that can be added below a guess or the root: the likeliest recycled token that is not
- * a guess there yet. */
+ * yet a child of that guess or root. */
 struct offer {
     int rank;
     int32_t token;
@@ -207,7 +207,7 @@ static void sort(struct esp_retrieval *r, int most)
     }
 }
 
-/* Puts the expected text into the automaton, if it is not there yet. */
+/* Puts the expected text into the automaton, unless the automaton already has it. */
 static int seed(struct esp_retrieval *r, const struct esp_draft *d)
 {
     const struct esp_expected *e = d->context ? d->context->expected : NULL;

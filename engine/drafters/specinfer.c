@@ -2,7 +2,7 @@
  * Miao 2024).
  *
  * The children are the likeliest tokens, or independent samples. Equal samples share a node.
- * The node counts its `copies` and gets the children of all of them.
+ * The node counts its `copies` and gets the children of all copies.
  */
 #include "engine/drafters/drafter.h"
 

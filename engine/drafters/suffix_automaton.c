@@ -10,7 +10,7 @@
 
 /* ------------------------------------------------------------------ the automaton */
 
-enum { FIRST_ROOM = 512, LONGEST_LINKS = 64, SEPARATOR = -1 /* stands between two texts */ };
+enum { FIRST_ROOM = 512, LONGEST_LINKS = 64, SEPARATOR = -1 /* separates two texts */ };
 /* Of a text longer than MOST tokens, only the last MOST / 2 to MOST tokens are kept. */
 enum { MOST = ESP_SUFFIX_MOST };
 

@@ -2,8 +2,8 @@
  * that followed the same tokens earlier.
  *
  * The automaton (Blumer et al. 1985) grows with each token. It has a state for each set of
- * substrings that end at the same positions of the text. A state has their number of
- * occurrences and the tokens that follow them. Therefore all continuations of a match of any
+ * substrings that end at the same positions of the text. A state stores how often its
+ * substrings occur, and which tokens follow them. Therefore all continuations of a match of any
  * length can be read directly, with their frequencies. SuffixDecoding (Oliaro et al., arXiv
  * 2411.04975, sec. 4.1) stores them in a suffix tree instead.
  *
@@ -14,9 +14,9 @@
  * (sec. 4.2). A path that reaches the end of the text continues with a shorter match, so that
  * repetitive text is continued.
  *
- * The automaton can also contain the expected text, before this text. The expected text is only
- * a source of guesses (esp_suffix_seed). A separator keeps matches from extending over both
- * texts.
+ * The automaton can also contain the expected text, before the session's text. The expected
+ * text is only a source of guesses (esp_suffix_seed). A separator keeps matches from extending
+ * over both texts.
  */
 #ifndef ESP_SUFFIX_AUTOMATON_H
 #define ESP_SUFFIX_AUTOMATON_H

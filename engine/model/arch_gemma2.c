@@ -1,7 +1,7 @@
 /* arch_gemma2.c - the Gemma 2 architecture. Every other layer attends only to a sliding window.
  * Attention scores and logits are capped.
  *
- * Key names and fallbacks are those of Gemma2Config in the transformers library.
+ * Key names and defaults are those of Gemma2Config in the transformers library.
  * Gemma Team, "Gemma 2: Improving Open Language Models at a Practical Size", 2024, section 2.
  */
 #include "engine/model/architecture.h"

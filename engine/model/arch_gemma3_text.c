@@ -2,7 +2,7 @@
  * a sliding window, and have other rotary frequencies than the remaining layers. Each head of
  * query and key is normalised.
  *
- * Key names and fallbacks are those of Gemma3TextConfig in the transformers library. Release 5
+ * Key names and defaults are those of Gemma3TextConfig in the transformers library. Release 5
  * of that library moved the two rotary bases into rope_parameters. Gemma Team, "Gemma 3
  * Technical Report", 2025, section 2.
  */

@@ -1,7 +1,7 @@
 /* arch_gpt2.c - the GPT-2 architecture: LayerNorm, learned positions, GELU (tanh).
  *
  * Matrices are stored transposed, with shape (inputs, outputs). Query, key and value are side
- * by side in one matrix. Key names and fallbacks are those of GPT2Config in the transformers
+ * by side in one matrix. Key names and defaults are those of GPT2Config in the transformers
  * library. The key names of other architectures are accepted, too. Radford et al.,
  * "Language Models are Unsupervised Multitask Learners", 2019, section 2.3.
  */

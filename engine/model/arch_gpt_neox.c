@@ -1,10 +1,10 @@
 /* arch_gpt_neox.c - the GPT-NeoX architecture (Pythia): LayerNorm, partial rotation, GELU.
  *
  * Attention and MLP may read the same residual ("parallel"). Query, key and value are in one
- * matrix. For each head, it has head_dim rows of the query (part 0), then those of the key
- * (part 1) and of the value (part 2). Key names and fallbacks are those of GPTNeoXConfig in the
- * transformers library. Release 5 of the library moved rotary_emb_base and rotary_pct into
- * rope_parameters.
+ * matrix. For each head, it has head_dim rows of the query (part 0), then as many rows of
+ * the key (part 1) and of the value (part 2). Key names and defaults are those of
+ * GPTNeoXConfig in the transformers library. Release 5 of the library moved rotary_emb_base and
+ * rotary_pct into rope_parameters.
  *
  * Black et al., "GPT-NeoX-20B", 2022, section 2; Biderman et al., "Pythia", 2023.
  */

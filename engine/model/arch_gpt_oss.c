@@ -1,7 +1,7 @@
 /* arch_gpt_oss.c - the gpt-oss architecture. Every layer is a mixture of experts, and every
  * other layer has an attention window. The softmax of attention has one more logit per head.
  *
- * Key names and fallbacks are those of GptOssConfig in the transformers library. The gate and
+ * Key names and defaults are those of GptOssConfig in the transformers library. The gate and
  * up matrices of an expert are the even and odd rows of one tensor. The experts' weights are
  * either MXFP4 or floats. MXFP4 weights are in two tensors, NAME_blocks and NAME_scales, which
  * esp_stored_join_scales() joins. Float matrices are stored transposed.

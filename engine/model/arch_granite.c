@@ -2,7 +2,7 @@
  * multiply the embedding, the attention scores, and the outputs of attention and MLP. The
  * logits are divided by a constant.
  *
- * Key names and fallbacks are those of GraniteConfig in the transformers library.
+ * Key names and defaults are those of GraniteConfig in the transformers library.
  */
 #include "engine/model/architecture.h"
 

@@ -1,8 +1,9 @@
 /* arch_granitemoehybrid.c - the Granite 4.0-H architecture: most layers are state space models
  * (Mamba-2); a few have attention without RoPE. Each layer has an MLP that all tokens use. In
- * some models, each layer also has experts. The constant factors are those of arch_granite.c.
+ * some models, each layer also has experts. The constant factors are the same as in Granite
+ * (arch_granite.c).
  *
- * Key names and fallbacks are those of GraniteMoeHybridConfig in the transformers library.
+ * Key names and defaults are those of GraniteMoeHybridConfig in the transformers library.
  */
 #include "engine/model/architecture.h"
 

@@ -2,7 +2,7 @@
  * few have attention (Liquid AI, "LFM2 Technical Report", 2025). LFM2-MoE (arch_lfm2_moe.c)
  * has the same layers, but with experts instead of most MLPs.
  *
- * Key names and fallbacks are those of Lfm2Config in the transformers library. Older files
+ * Key names and defaults are those of Lfm2Config in the transformers library. Older files
  * list the layers with attention (full_attn_idxs); newer ones give the kind of each layer
  * (layer_types).
  */

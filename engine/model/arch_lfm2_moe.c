@@ -1,7 +1,7 @@
 /* arch_lfm2_moe.c - the LFM2 architecture with mixtures of experts. The layers are those of
  * arch_lfm2.c. Except in the first few layers, a router chooses a few of many MLPs.
  *
- * Key names and fallbacks are those of Lfm2MoeConfig in the transformers library.
+ * Key names and defaults are those of Lfm2MoeConfig in the transformers library.
  */
 #include "engine/model/architecture.h"
 

@@ -1,6 +1,6 @@
 /* arch_llama.c - the Llama architecture: Llama's family, with biases if config.json says so.
  *
- * Key names and fallbacks are those of LlamaConfig in the transformers library.
+ * Key names and defaults are those of LlamaConfig in the transformers library.
  */
 #include "engine/model/architecture.h"
 

@@ -1,7 +1,7 @@
 /* arch_mistral.c - the Mistral architecture: Llama's family, but attention sees only a
  * sliding window of the last tokens.
  *
- * Key names and fallbacks are those of MistralConfig in the transformers library. A
+ * Key names and defaults are those of MistralConfig in the transformers library. A
  * sliding_window of null means that there is no window.
  * Jiang et al., "Mistral 7B", 2023, section 2.
  */

@@ -2,7 +2,7 @@
  * (Mamba-2), attention without RoPE, or an MLP. The MLP's activation is the square of ReLU. In
  * Nemotron 3 each MLP is a mixture of experts, with one more expert that all tokens use.
  *
- * Key names and fallbacks are those of NemotronHConfig in the transformers library. That
+ * Key names and defaults are those of NemotronHConfig in the transformers library. That
  * library also raises time steps to at least time_step_min. The authors' kernels, llama.cpp
  * and this program do not.
  * NVIDIA, "Nemotron-H: A Family of Accurate and Efficient Hybrid Mamba-Transformer Models",

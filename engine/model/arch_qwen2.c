@@ -1,7 +1,7 @@
 /* arch_qwen2.c - the Qwen2 architecture (Qwen 2 and 2.5): Llama's family, with biases for
  * query, key and value.
  *
- * Key names and fallbacks are those of Qwen2Config in the transformers library. Layers
+ * Key names and defaults are those of Qwen2Config in the transformers library. Layers
  * have an attention window only if use_sliding_window is true.
  * Yang et al., "Qwen2 Technical Report", 2024, section 2.2.
  */

@@ -1,7 +1,7 @@
 /* arch_qwen3.c - the Qwen3 architecture: Llama's family, with an RMSNorm for each head of
  * query and key.
  *
- * Key names and fallbacks are those of Qwen3Config in the transformers library. Layers
+ * Key names and defaults are those of Qwen3Config in the transformers library. Layers
  * have an attention window only if use_sliding_window is true. MTP layers for these models are
  * trained by the library speculators. They read the target's last hidden state after the final
  * norm.

@@ -1,7 +1,7 @@
 /* arch_qwen3_5_moe_text.c - the text models of Qwen3.5, 3.6 and 3.8 with mixtures of experts:
  * the layers of family_delta.c, with one more expert that all tokens share.
  *
- * Key names and fallbacks are those of Qwen3_5MoeTextConfig in the transformers library.
+ * Key names and defaults are those of Qwen3_5MoeTextConfig in the transformers library.
  * A model folder stores the matrices of a layer's experts in two tensors, or in one tensor per
  * matrix.
  */

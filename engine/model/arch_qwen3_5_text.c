@@ -1,7 +1,7 @@
 /* arch_qwen3_5_text.c - the text models of Qwen3.5, 3.6 and 3.8 without experts; see
  * family_delta.c.
  *
- * Key names and fallbacks are those of Qwen3_5TextConfig in the transformers library. The
+ * Key names and defaults are those of Qwen3_5TextConfig in the transformers library. The
  * rotary embedding has three sections, and each section has a separate position. In text the
  * three positions are equal, so the result is ordinary RoPE.
  */

@@ -4,7 +4,7 @@
  * Model folders store the mixer's matrices in two tensors. Their rows are grouped by key head:
  * first all rows of one key head (its queries, keys, values and gates), then all rows of the
  * next one. GGUF files have one tensor for queries, keys and values, and another for gates. Key
- * names and fallbacks are those of Qwen3NextConfig in the transformers library.
+ * names and defaults are those of Qwen3NextConfig in the transformers library.
  */
 #include "engine/model/architecture.h"
 

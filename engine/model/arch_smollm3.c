@@ -1,7 +1,7 @@
 /* arch_smollm3.c - the SmolLM3 architecture: Llama's family, but every fourth layer has no
  * RoPE ("NoPE").
  *
- * Key names and fallbacks are those of SmolLM3Config in the transformers library. Yang et al.,
+ * Key names and defaults are those of SmolLM3Config in the transformers library. Yang et al.,
  * "Rope to Nope and Back Again", 2025.
  */
 #include "engine/model/architecture.h"

@@ -2,7 +2,7 @@
  *
  * The formats and the order of computation follow eagle/model/cnets1.py (EAGLE-1 and EAGLE-2)
  * and eagle/model/cnets.py (EAGLE-3) of the authors' repository. The decoder layer is Llama's,
- * so its tensors are those of the table in family_llama.c.
+ * so its tensors are in the table of family_llama.c.
  */
 #include "engine/model/draft_head.h"
 

@@ -15,14 +15,14 @@
 #include "engine/model/architecture.h"
 #include "engine/model/stored.h"
 
-/* Returns the kind of draft head that has these tensors, or ESP_READS_TOKENS if they are those
- * of a whole model. */
+/* Returns the kind of draft head that has these tensors, or ESP_READS_TOKENS if they belong to
+ * a whole model. */
 enum esp_reads esp_draft_head_kind(const struct esp_stored_set *files);
 
 /* Returns the family that has the tensor names of this kind of draft head. */
 const struct esp_family *esp_draft_head_family(const struct esp_stored_set *files);
 
-/* In a folder of the library speculators, config.json contains a second configuration, that of
+/* In a folder of the library speculators, config.json contains a second configuration, for
  * the decoder layer. Replaces json->root by the inner configuration, and adds to it the outer
  * members that describe the head. Sets model->head if the folder has an MTP layer. Does nothing
  * for other folders. Returns ESP_E_UNSUPPORTED for a kind of head that is not supported. */
@@ -41,8 +41,9 @@ int esp_draft_head_config(struct esp_model *head, struct esp_config *config,
 /* Returns the family of the MTP layer if these files have one, otherwise NULL. */
 const struct esp_family *esp_mtp_family(const struct esp_stored_set *files,
                                         const struct esp_architecture *architecture);
-/* Changes the configuration of a model to that of its MTP layer. Returns ESP_E_UNSUPPORTED if
- * the model has several MTP layers, or if the MTP layer's embedding is missing. */
+/* Turns the configuration of a model into the configuration of its MTP layer. Returns
+ * ESP_E_UNSUPPORTED if the model has several MTP layers, or if the MTP layer's embedding is
+ * missing. */
 int esp_mtp_config(struct esp_config *config, const struct esp_json *json,
                    const struct esp_stored_set *files);
 

@@ -2,9 +2,9 @@
  *
  * They share RMSNorm, grouped-query attention, SwiGLU and the tensor names of Llama. Each
  * architecture of this family has a file arch_NAME.c, which lists only its differences from
- * this file. Some members lack some tensors, such as biases or norms of the heads. The table
- * below has these tensors, too, with the condition under which a model has them. An
- * architecture with experts has a separate family, which names the experts' tensors.
+ * this file. Some of these architectures lack some tensors, such as biases or norms of the
+ * heads. The table below has these tensors, too, with the condition under which a model has
+ * them. An architecture with experts has a separate family, which names the experts' tensors.
  *
  * Touvron et al., "LLaMA: Open and Efficient Foundation Language Models", 2023. Since release
  * 5 the transformers library writes the rotary settings as rope_parameters. Older releases

@@ -21,8 +21,8 @@
 
 enum {
     FIRST_READ = 1 << 16,     /* bytes read first: enough for a header without a vocabulary */
-    MORE_READ = 4,            /* if the header is longer than the bytes read, this many times as
-                                 many are read next */
+    MORE_READ = 4,            /* if the header is longer than the bytes read, the next read is
+                                 this many times as large */
     HEADER_LIMIT = 256 << 20, /* bytes */
     VALUE_LIMIT = 1 << 16,
     TENSOR_LIMIT = 1 << 20,

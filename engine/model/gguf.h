@@ -19,7 +19,7 @@
 
 enum { ESP_GGUF_RANK = 4, ESP_GGUF_ALIGNMENT = 32 };
 
-/* Lists the types of values. The numbers are those that files use. */
+/* Lists the types of values. The numbers are the same as in the files. */
 enum esp_gguf_kind {
     ESP_GGUF_U8,
     ESP_GGUF_I8,

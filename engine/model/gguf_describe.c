@@ -258,8 +258,8 @@ static int put_yarn(const struct describing *d, double theta)
     if (fabs(0.1 * log(factor) + 1 - (double)m->rotary_scale) > 1e-6 ||
         truncated == (strcmp(d->own->name, "gpt-oss") == 0))
         return esp_fail(d->err, d->errlen, ESP_E_UNSUPPORTED,
-                        "%s scales its rotation (yarn) in a way for which GGUF files of %s "
-                        "models have no key",
+                        "%s scales its rotation (yarn) in a way that the GGUF keys of %s "
+                        "models cannot express",
                         d->model->path, d->own->name);
     put(d, "rope.freq_base", ESP_GGUF_F32, theta);
     put_text(d, "rope.scaling.type", "yarn");
@@ -304,8 +304,8 @@ static int put_rotation(const struct describing *d, float **factors)
         free(own);
         return esp_fail(
             d->err, d->errlen, ESP_E_UNSUPPORTED,
-            "%s scales its rotation in a way for which GGUF files of %s models have "
-            "no key",
+            "%s scales its rotation in a way that the GGUF keys of %s models cannot "
+            "express",
             d->model->path, d->own->name);
     }
     if (one)
@@ -514,7 +514,7 @@ static int put_vocabulary(const struct describing *d, const cJSON *json)
     const char *split = t.fallback ? "default" : esp_gguf_split_name(json);
     if (!split)
         return esp_fail(d->err, d->errlen, ESP_E_UNSUPPORTED,
-                        "%s: tokenizer.json splits text in a way for which GGUF has no name",
+                        "%s: tokenizer.json splits text by rules that have no name in GGUF",
                         d->model->path);
     t.texts = calloc(count, sizeof *t.texts);
     t.types = malloc(count * sizeof *t.types);

@@ -1,10 +1,10 @@
 /* gguf_model.c - reads a GGUF file like a model folder; see gguf_model.h.
  *
- * Names of keys and tensors are those of the gguf Python package. llama.cpp's converter changes
- * some tensors of a folder, and reading reverses these changes: rows of query and key are in
- * pairs (struct esp_tensor), and the parts of GPT-NeoX's fused matrix are consecutive (struct
- * esp_stored). The factors by which Llama 3 scales its frequencies are a tensor,
- * rope_freqs.weight.
+ * Keys and tensors have the same names as in the gguf Python package. llama.cpp's converter
+ * changes some tensors of a folder, and reading reverses these changes. In GGUF files, rows of
+ * query and key are in pairs (struct esp_tensor), and the parts of GPT-NeoX's fused matrix are
+ * consecutive (struct esp_stored). The factors by which Llama 3 scales its frequencies are a
+ * tensor, rope_freqs.weight.
  */
 #include "engine/model/gguf_model.h"
 
@@ -453,8 +453,8 @@ static void add_token(cJSON *list, double number)
     cJSON_AddItemToArray(list, cJSON_CreateNumber(number));
 }
 
-/* Adds the tokens that end a text: those named by keys, and control tokens that are known to
- * end a turn. With eos_token_id alone, a chat model might not stop. */
+/* Adds the tokens that end a text: the tokens that keys name, and control tokens that are known
+ * to end a turn. With eos_token_id alone, a chat model might not stop. */
 static void add_end_tokens(cJSON *config, const struct esp_gguf *g)
 {
     static const char *const keys[] = {"tokenizer.ggml.eos_token_id",
@@ -589,7 +589,7 @@ bool esp_gguf_is_paired(const struct esp_gguf_architecture *architecture,
 }
 
 /* Returns whether a tensor belongs to the shared expert, which all tokens use. If so, changes
- * its name to that of an MLP's tensor, because both have the same slot. */
+ * its name to the name of an MLP's tensor, because both have the same slot. */
 static bool name_shared(char *stored)
 {
     static const char shared[] = "_shexp", gate[] = "ffn_gate_inp_shexp";

@@ -20,8 +20,8 @@
 /* ------------------------------------------------------------------ splits */
 
 #define CONTRACTIONS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-/* The pattern by which Llama 3 and Qwen 2 split text into words. They differ in how many digits
- * a word can have. */
+/* The pattern by which Llama 3 and Qwen 2 split text into words. These models differ in how
+ * many digits a word can have. */
 #define WORDS(digits)                                                                          \
     CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" digits                                      \
                  "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"

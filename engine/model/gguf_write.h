@@ -30,9 +30,9 @@ void esp_gguf_put_array(struct esp_gguf_header *header, const char *key,
                         const struct esp_bytes *elements);
 /* Adds a value copied from another file. */
 void esp_gguf_put_value(struct esp_gguf_header *header, const struct esp_gguf_value *value);
-/* Adds the description of the next tensor. Its data are stored after those of the tensors added
- * before, at an aligned position. `shape` has `rank` sizes, rows first. `size` is the size of
- * the data in bytes. */
+/* Adds the description of the next tensor. Its data are stored after the data of the tensors
+ * added before, at an aligned position. `shape` has `rank` sizes, rows first. `size` is the
+ * size of the data in bytes. */
 void esp_gguf_put_tensor(struct esp_gguf_header *header, const char *name, const int64_t *shape,
                          int rank, uint32_t type, size_t size);
 

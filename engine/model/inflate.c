@@ -118,7 +118,7 @@ static void list_rows(const struct inflation *n, enum esp_mixer mixer, const int
 
 /* model->conv_rows lists where the rows of `conv_in` are stored. Replaces it by two lists for
  * the enlarged model: the rows of `conv`, which are stored in the mixer's order, and then the
- * rows of `conv_in`. The dimensions must still be those of the original model. */
+ * rows of `conv_in`. The dimensions must still be the original model's dimensions. */
 static int list_conv_rows(const struct inflation *n)
 {
     struct esp_model *model = n->model;
@@ -232,7 +232,7 @@ static int grow_layers(const struct inflation *n)
 }
 
 /* Makes all tensors larger. An LM head that was tied to the embedding becomes a separate
- * tensor, because its weights are divided, and those of the embedding are not. */
+ * tensor, because its weights are divided, and the weights of the embedding are not. */
 static int grow_all(const struct inflation *n)
 {
     struct esp_model *model = n->model;

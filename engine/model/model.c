@@ -586,7 +586,7 @@ static int use_mtp(struct esp_model *model, const struct esp_family **family,
     return esp_mtp_config(config, json, model->files);
 }
 
-/* Returns whether the files have layers of the family. They may also have only an MTP layer. */
+/* Returns whether the files have layers of the family. Some files have only an MTP layer. */
 static bool has_layers(const struct esp_stored_set *files, const struct esp_family *family)
 {
     return esp_stored_has_prefix(files, family->layer_name) ||

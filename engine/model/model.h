@@ -1,11 +1,11 @@
 /* model.h - opens and checks a model: a folder in Hugging Face form, or a GGUF file.
  *
- * config.json names the architecture (architecture.h; architectures.def lists all of them).
- * model.safetensors, or the files that model.safetensors.index.json names, hold the weights,
- * which the backend reads. A GGUF file contains all of this (gguf_model.h). A split file can be
- * opened by the name of any of its parts, NAME-00001-of-0000N.gguf. Everything that is read is
- * untrusted: sizes are checked before they are multiplied or used. A failure is one sentence
- * that names the file and the value.
+ * config.json names the architecture (architecture.h; architectures.def lists all of them). The
+ * weights are in model.safetensors, or in the files that model.safetensors.index.json names.
+ * The backend reads the weights. A GGUF file contains all of this (gguf_model.h). A split file
+ * can be opened by the name of any of its parts, NAME-00001-of-0000N.gguf. Everything that is
+ * read is untrusted: sizes are checked before they are multiplied or used. A failure is one
+ * sentence that names the file and the value.
  */
 #ifndef ESP_MODEL_H
 #define ESP_MODEL_H
@@ -39,8 +39,8 @@ struct esp_model {
     struct esp_model_desc desc;
     int64_t parameters;              /* numbers in all tensors that are used; tied tensors are
                                         counted once */
-    int64_t idle;                    /* number of parameters that a token does not use: those
-                                        of the experts that are not chosen */
+    int64_t idle;                    /* number of parameters that a token does not use: the
+                                        weights of experts that are not chosen */
     size_t bytes;                    /* size of all tensors that are used */
     int ignored;                     /* number of tensors that are ignored, because they belong
                                         to other modalities (multimodal.h) */

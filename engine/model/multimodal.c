@@ -7,7 +7,7 @@
 #include "kernels/status.h"
 
 /* Gives the model_type of the language model in each kind of vision-language model, for a
- * text_config that does not name it. The transformers library has the same fallbacks. */
+ * text_config that does not name it. The transformers library has the same defaults. */
 static const struct {
     const char *type, *text;
 } known[] = {
@@ -44,7 +44,8 @@ void esp_multimodal_fill_in(cJSON *inner)
                 cJSON_AddNumberToObject(inner, keys[key], left_out[i].value[key]);
 }
 
-/* Lists keys that may be in the outer configuration instead of that of the language model. */
+/* Lists keys that may be in the outer configuration instead of the language model's
+ * configuration. */
 static const char *const shared[] = {"eos_token_id", "quantization_config"};
 
 int esp_multimodal_config(struct esp_json *json)

@@ -16,8 +16,8 @@
 int esp_multimodal_config(struct esp_json *json);
 
 /* Completes the configuration of a language model that was inside another configuration. The
- * transformers library omits values that are the fallbacks of this model_type. This function
- * adds them. */
+ * transformers library omits values that equal the defaults of this model_type. This function
+ * adds the omitted values. */
 void esp_multimodal_fill_in(cJSON *inner);
 
 /* Renames the tensors of the language model to the names that they have in the folder of a

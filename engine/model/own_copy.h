@@ -5,7 +5,7 @@
  * so it can use the target's KV cache: it needs no separate file, prefill or cache.
  *
  * The linear layers are quantised when a backend reads them. Embedding, norms, biases and the
- * router of a mixture are those of the target.
+ * router of a mixture are not copied: the copy uses the target's.
  */
 #ifndef ESP_OWN_COPY_H
 #define ESP_OWN_COPY_H
@@ -17,8 +17,8 @@
  * first TYPE is the default. */
 const char *esp_own_copy_type(int i);
 
-/* Returns the bytes of the copy's matrices divided by those of the target's, or 1 if `draft`
- * names a type that does not exist. */
+/* Returns the bytes of the copy's matrices, divided by the bytes of the target's matrices.
+ * Returns 1 if `draft` names a type that does not exist. */
 double esp_own_copy_share(const struct esp_model *target, const char *draft);
 
 /* Returns whether a copy is expected to save time for this target; if so, it is the default

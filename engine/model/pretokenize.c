@@ -289,8 +289,8 @@ static int apply(const struct esp_split *split, struct esp_matcher *matcher, con
     return ESP_OK;
 }
 
-/* Copies the words to scratch->spaced. Writes spaces in the form of the last step (ByteLevel or
- * Metaspace), and adds a space before words that need one. */
+/* Copies the words to scratch->spaced. Writes spaces as the last step (ByteLevel or Metaspace)
+ * writes them, and adds a space before words that need one. */
 static int space_words(const struct esp_pretokenizer *p, const char *text, bool first,
                        struct esp_pretokenize_scratch *scratch)
 {

@@ -163,8 +163,8 @@ static bool is_kept(const struct esp_tensor_rule *rule, int layer)
                                     : offsetof(struct esp_layer, router));
 }
 
-/* In a layer with experts, changes the name of an MLP's tensor to that of the shared expert,
- * the MLP that all tokens use. */
+/* In a layer with experts, changes the name of an MLP's tensor to the name of the shared
+ * expert's tensor. The shared expert is the MLP that all tokens use. */
 static void name_shared(char *name, size_t size, size_t slot)
 {
     static const char end[] = ".weight", shared[] = "_shexp.weight";

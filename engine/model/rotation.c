@@ -1,9 +1,9 @@
 /* rotation.c - computes the frequencies of the rotary embedding, and scales them as a model
  * requires.
  *
- * The frequencies are computed in float32, operation by operation as the transformers library
- * does it (modeling_rope_utils.py), because at large positions a last-bit difference in a
- * frequency becomes a visible difference in an angle.
+ * The frequencies are computed in float32, with the same operations in the same order as in the
+ * transformers library (modeling_rope_utils.py). The reason is that at large positions a
+ * last-bit difference in a frequency becomes a visible difference in an angle.
  *
  * Kinds of RoPE scaling:
  *   linear    positions are divided by a factor (Chen et al. 2023)
@@ -73,7 +73,7 @@ static void fill(float *frequency, int count, double theta)
 
 /* Stretches wavelengths by `factor` if they are long relative to the original context. Does not
  * change short wavelengths. Interpolates for wavelengths in between. The order of operations is
- * that of PyTorch, which computes a / x as (1 / x) * a. */
+ * the same as in PyTorch, which computes a / x as (1 / x) * a. */
 static void stretch_long(const struct rotation *r, double least, double most)
 {
     float *frequency = r->tables->global;

@@ -231,7 +231,7 @@ static bool translate_group(struct translation *t)
     if (letters == 0 || (last != ':' && last != ')'))
         return refuse(t,
                       "a group other than (...), (?:), (?=), (?!), (?>), (?<=), (?<!), (?i:)");
-    /* In Ruby, (?i) without a group of its own applies up to the end of the enclosing group,
+    /* In Ruby, an (?i) that opens no group applies up to the end of the enclosing group,
      * including all alternatives. */
     if (last == ')' && !t->group_start)
         return refuse(t, "an option that is not at the start of a group");

@@ -31,7 +31,8 @@ void esp_matcher_restart(struct esp_matcher *matcher, size_t length);
 
 /* Finds the first match in text[0, length), valid UTF-8, that starts at `from` or later.
  * Returns 1 and sets *start and *end, 0 if there is none, or a negative status:
- * ESP_E_UNSUPPORTED if the pattern takes more steps or time than any useful one needs. */
+ * ESP_E_UNSUPPORTED if the pattern takes more steps or time than any useful pattern
+ * needs. */
 int esp_matcher_find(struct esp_matcher *matcher, const struct esp_split_pattern *pattern,
                      const char *text, size_t length, size_t from, size_t *start, size_t *end);
 

@@ -419,7 +419,7 @@ static int encode_valid(struct esp_encoder *e, const char *text, size_t length, 
     return status;
 }
 
-/* Prepares an encoder for one call. The arguments are those of
+/* Prepares an encoder for one call. The arguments are the same as in
  * esp_tokenizer_encode_literal(). */
 static int begin(struct esp_encoder *e, const struct esp_tokenizer *t, size_t length,
                  const struct esp_literals *literals, int32_t *tokens, int capacity)
@@ -493,8 +493,8 @@ static int spell_valid(struct esp_encoder *e, const char *text, size_t length)
     return n < 0 ? n : (int)ESP_OK;
 }
 
-/* Returns how many bytes can be encoded together: with byte fallback, only those up to the next
- * invalid UTF-8. A byte-level vocabulary can encode any bytes, so it gets all of them. */
+/* Returns how many bytes can be encoded together: with byte fallback, only the bytes before the
+ * next invalid UTF-8. A byte-level vocabulary can encode any bytes, so it gets all of them. */
 static size_t piece_of(const struct esp_tokenizer *t, const char *bytes, size_t length)
 {
     size_t valid = 0;

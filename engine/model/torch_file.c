@@ -1,6 +1,6 @@
 /* torch_file.c - reads the dictionary of tensors of pytorch_model.bin; see torch_file.h.
  *
- * The stack machine is that of Python's pickle (pickletools.py lists its instructions). Its
+ * The stack machine executes Python's pickles (pickletools.py lists its instructions). Its
  * values have the few kinds that a dictionary of tensors needs. Any other value, such as
  * metadata, has the kind OTHER. Every instruction adds at most one value, so the size of the
  * pickle limits the memory.

@@ -8,9 +8,9 @@
  * that are not shared. Therefore every drafter and verifier works as if both models had the
  * same vocabulary, and the output distribution stays the target's.
  *
- * The text is translated in the other direction: the draft reads each token of the target as
- * its own token with the same bytes or, where there is none, as the tokens that its BPE makes
- * of these bytes.
+ * The text is translated in the other direction. The draft reads each token of the target as
+ * its own token with the same bytes. If it has no such token, it reads the tokens that its BPE
+ * makes of these bytes.
  *
  *  - Bytes are compared, not the spelling in the file. So U+0120 of a byte-level vocabulary and
  *    U+2581 of SentencePiece are both a space, and a token that is only a part of a character

@@ -45,7 +45,7 @@ static double between_rows(const float *y, const int *at, int count, double x)
 }
 
 /* Returns the time for `rows` and `length`. y: (ESP_TIME_LENGTHS, count) measured times. at:
- * (count) the numbers of rows that were timed. */
+ * (count) the row counts that were timed. */
 static double at_length(const struct esp_pass_times *t, const float *y, const int *at,
                         int count, double rows, double length)
 {

@@ -12,7 +12,7 @@
 
 enum { ESP_TIME_ROWS = 7, ESP_TIME_LENGTHS = 4, ESP_TIME_DRAFT_ROWS = 4 };
 
-/* The numbers of rows for which the target is timed. The draft is timed for 1 to
+/* The row counts for which the target is timed. The draft is timed for 1 to
  * ESP_TIME_DRAFT_ROWS rows. */
 extern const int esp_time_rows[ESP_TIME_ROWS];
 
@@ -25,7 +25,8 @@ struct esp_pass_times {
 };
 
 /* Sets nominal times, which were not measured: a pass of the target takes a millisecond, each
- * additional row 3 % of it, and a pass of the draft 5 %; the length does not matter. */
+ * additional row takes 3 % of it, and a pass of the draft takes 5 %. The length does not
+ * matter. */
 void esp_nominal_times(struct esp_pass_times *times);
 
 /* Returns whether all times are finite and positive, and the lengths are ascending. */

@@ -11,8 +11,8 @@
  * The network (eq. 10): three hidden states (h_prev of target and draft, h_cur of the draft)
  * are each projected to w numbers and normalised (LayerNorm). Together with 11 scalars they
  * are the input of layers 3 w + 11 -> 4 w -> 32 with GELU, and of an output layer with 324
- * logits, one for each action. The paper's w is 128, for targets of some billion weights; here
- * it is an eighth of the target's width, at least 32 and at most 128, so that the selector is
+ * logits, one for each action. The paper's w is 128, for targets of a few billion weights. Here
+ * w is an eighth of the target's width, at least 32 and at most 128, so that the selector is
  * small compared with a small target.
  */
 #ifndef ESP_SELECTOR_H

@@ -277,7 +277,7 @@ static void get_all(struct reader *r, struct esp_selector *s)
     get_floats(r, "first", 1, &first);
     s->first = (int)first;
     if (r->status == ESP_OK && !(first >= 0 && first < ESP_ACTIONS))
-        complain(r, "first", "is no action");
+        complain(r, "first", "has a value that is not the number of an action");
     get_matrix(r, &value_part, s->value);
     for (int i = 0; i < ESP_SELECTOR_TENSOR_COUNT; i++) {
         const struct esp_selector_part part = esp_selector_part(&s->shape, i);

@@ -1,6 +1,6 @@
 /* paths.c - finds the program's data folders and the user's folders; see paths.h.
  *
- * A program that was built but not installed is somewhere below the source tree
+ * A program that was built but not installed is in a folder of the source tree
  * (build/espalier, build/tests/unit/model). An installed program is in PREFIX/bin, and its
  * library in PREFIX/lib. The data are found by walking up a few folders from the running file,
  * so the source tree or PREFIX may be moved.

@@ -8,9 +8,9 @@
 /* Writes to `path` the path of the item `name` of a kind ("models", "themes", "lessons",
  * "samples", "suites"); an empty name stands for the folder of that kind. These folders are
  * searched in this order: the folder that the environment variable ESPALIER_DATA names; the
- * source tree or installation of the running program, then that of the loaded library; the
- * folder of `make install`. Returns 0, or ESP_E_FILE if there is no such file or folder, if
- * `name` is not a plain name, or if the path does not fit. */
+ * source tree or installation of the running program; the source tree or installation of the
+ * loaded library; the folder of `make install`. Returns 0, or ESP_E_FILE if there is no such
+ * file or folder, if `name` is not a plain name, or if the path does not fit. */
 int esp_find_data(char *path, size_t size, const char *kind, const char *name);
 
 /* Writes the name of the `index`-th entry of the folder of a kind. Entries are ordered by the

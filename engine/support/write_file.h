@@ -25,7 +25,8 @@ struct esp_writing {
     char path[4096], place[4096], beside[4096];
 };
 
-/* Begins to write `path`. The rules for an existing file are those of esp_write_file(). */
+/* Begins to write `path`. The rules for an existing file are the same as in
+ * esp_write_file(). */
 int esp_write_begin(struct esp_writing *writing, const char *path, bool over, char *err,
                     size_t errlen);
 /* Ends writing. If `good`, the file gets its final name. Otherwise it is removed and ESP_E_FILE

@@ -97,7 +97,8 @@ int esp_checkpoint_read(const char *path, uint64_t fingerprint, struct esp_param
              header->steps != s->steps)
         status = esp_fail(err, errlen, ESP_E_MISMATCH,
                           "%s belongs to a training run with other models, text or settings: "
-                          "give the same ones, or train without --resume",
+                          "give that run's models, text and settings, or train without "
+                          "--resume",
                           path);
     if (fd >= 0)
         close(fd);

@@ -243,7 +243,8 @@ static int best_logit(const double *logits)
 }
 
 /* Judges the policy on the held-out samples: computes the tokens per second of its choices,
- * divided by those of the base, for each setting. Returns the mean over settings. */
+ * divided by the tokens per second of the base, for each setting. Returns the mean over
+ * settings. */
 static double judge(struct fit *f)
 {
     struct tally chosen[ESP_SAMPLE_SETTINGS] = {{0}}, base[ESP_SAMPLE_SETTINGS] = {{0}};

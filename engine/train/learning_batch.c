@@ -102,7 +102,7 @@ static int root_row(const struct esp_learning_batch *b, int first, int root)
 }
 
 /* Adds the rows at one depth (from 1) of all paths of a text. The text's first row is `first`.
- * Writes the numbers of the new rows to last (roots, nodes). */
+ * Writes the new rows' numbers to last (roots, nodes). */
 static void add_depth(struct esp_learning_batch *b, const struct esp_training_sample *l,
                       int first, int depth, int32_t *last)
 {

@@ -1,11 +1,11 @@
 /* learning_batch.h - makes the rows of one training step from texts, and from paths that branch
  * off at roots.
  *
- * A draft head has a row for each token of a text except the first: it reads that token and
- * the target's feature before it, and learns the target's feature and distribution after it.
- * With HASS the head continues for some tokens of the text with its own features; with TALF it
- * follows every path of the target's tree. A draft model has a row for each token and each
- * node.
+ * A draft head has a row for each token of a text except the first. In this row, it reads the
+ * token and the target's feature before it, and learns the target's feature and distribution
+ * after it. With HASS the head continues for some tokens of the text with its own features.
+ * With TALF it follows every path of the target's tree. A draft model has a row for each token
+ * and each node.
  */
 #ifndef ESP_LEARNING_BATCH_H
 #define ESP_LEARNING_BATCH_H

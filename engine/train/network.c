@@ -521,8 +521,8 @@ static void scatter_part(void *arg, int begin, int end, float *scratch)
                (size_t)(end - begin));
 }
 
-/* Adds to columns begin..end-1 of the gradients of the outputs that this pass read as
- * features. */
+/* This pass read outputs of earlier passes as features. Adds to columns begin..end-1 of the
+ * gradients of these outputs. */
 static void feed_back_part(void *arg, int begin, int end, float *scratch)
 {
     const struct step *s = arg;

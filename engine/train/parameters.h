@@ -71,7 +71,7 @@ struct esp_optimizer {
  * like half a period of a cosine (Loshchilov and Hutter, "SGDR", 2017). */
 double esp_learning_rate(const struct esp_optimizer *optimizer, int64_t step);
 
-/* Makes step number `step` (from 0): updates the values from the gradients and sets the
+/* Performs step number `step` (from 0): updates the values from the gradients and sets the
  * gradients to zero. Returns the length of the gradient before clipping. */
 double esp_optimizer_step(const struct esp_optimizer *optimizer, struct esp_workers *workers,
                           struct esp_parameters *parameters, int64_t step);

@@ -1,8 +1,8 @@
 /* presets.c - lists the losses by name. A new loss is a table of its parameters and a line in
  * `losses`.
  *
- * Defaults are the papers' values. If a paper leaves a value open, the default is that of the
- * released code (EAGLE's code: `eagle:cls=0.1,smooth=yes,noise=0.2`), or the help says so.
+ * Defaults are the papers' values. If a paper leaves a value open, the default is the value in
+ * the released code (EAGLE's code: `eagle:cls=0.1,smooth=yes,noise=0.2`), or the help says so.
  * Roots at every token would cost a lot and teach little, because the trees of neighbouring
  * roots share half of their nodes. By default, therefore, only every fourth token is a root
  * (`every`).
@@ -16,7 +16,7 @@
 #include "engine/train/train_draft.h"
 #include "kernels/status.h"
 
-/* Parameters that more than one loss has. */
+/* Parameters that several losses share. */
 #define CLS "cls", ESP_REAL, 0, 1000, 10, .help = "weight of -sum p log q"
 #define REG "reg", ESP_REAL, 0, 1000, 1, .help = "weight of the mean L1 distance of features"
 #define SMOOTH "smooth", ESP_FLAG, 0, 1, 0, .help = "use smooth L1 for the distance of features"

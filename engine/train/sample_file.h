@@ -40,7 +40,7 @@ int esp_sample_file_begin(struct esp_sample_file *file, const struct esp_sample_
                           char *err, size_t errlen);
 void esp_sample_file_close(struct esp_sample_file *file);
 
-/* Writes the samples of the next piece to the file and adds them to those in memory. */
+/* Writes the samples of the next piece to the file and adds them to the samples in memory. */
 int esp_sample_file_add(struct esp_sample_file *file, const float *samples, int count,
                         char *err, size_t errlen);
 

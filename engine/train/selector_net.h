@@ -51,7 +51,7 @@ void esp_selector_net_forward(struct esp_selector_net *net, int rows, struct esp
 /* Computes `gradient` from logit_gradient, for the rows of the last forward pass. */
 void esp_selector_net_backward(struct esp_selector_net *net, int rows);
 
-/* Makes a step of AdamW (Loshchilov and Hutter 2019) with the learning rate `rate`, betas .9
+/* Performs an AdamW step (Loshchilov and Hutter 2019) with the learning rate `rate`, betas .9
  * and .999, epsilon 1e-8 and decay .01. */
 void esp_selector_net_step(struct esp_selector_net *net, double rate);
 

@@ -125,7 +125,7 @@ void esp_sampler_close(struct esp_sampler *s)
 
 /* ------------------------------------------------------------------ the text */
 
-/* Draws a token from each of the rows s->logits_row (count) of `rows`; writes them to
+/* Draws one token from each row that s->logits_row (count) lists, and writes the tokens to
  * s->tokens. */
 static int draw(struct esp_sampler *s, struct esp_rows *rows, int count)
 {
@@ -224,8 +224,8 @@ static void set_mask(struct esp_sampler *s, int row, int before, int stem, int p
         set_bit(mask, before + STEM + PATHS * i + path);
 }
 
-/* Runs `rows` tokens, placed `first` rows after those in the cache, and writes the
- * distributions after them to rows s->logits_row of `logits`. */
+/* Runs `rows` tokens, placed `first` rows after the rows in the cache. Writes the distributions
+ * after these tokens to rows s->logits_row of `logits`. */
 static int pass(struct esp_sampler *s, struct esp_kv_cache *c, int rows, int first,
                 struct esp_rows *logits)
 {

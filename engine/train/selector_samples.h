@@ -1,5 +1,5 @@
 /* selector_samples.h - makes the samples that a selector learns from: roots in text that the
- * target wrote, and how many tokens each action gains there under each verifier.
+ * target wrote, and how many tokens each action gains at a root under each verifier.
  *
  * The target continues pieces of the user's text by plain decoding, with one of eight sampling
  * settings (delayed-tree-expansion, sec. 4.1). There is a root every ESP_SAMPLE_EVERY tokens.

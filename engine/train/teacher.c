@@ -265,8 +265,8 @@ static int run_depth(struct esp_teacher *t, struct esp_training_sample *l, struc
     return run(t, &b, last ? 0 : rows, feature);
 }
 
-/* Chooses, among the children of the k nodes of a depth, the k with the highest path
- * probability. */
+/* Chooses the nodes of the next depth: of all children of the k nodes at this depth, the k
+ * children with the highest path probability. */
 static void choose_next(const struct esp_teacher *t, struct grove *g, int depth)
 {
     const int k = t->shape.k;

@@ -29,7 +29,7 @@ struct esp_training_sample {
     uint16_t *feature; /* (length, hidden) float16 */
     int roots, nodes;
     int32_t *node_token;    /* (roots, nodes) */
-    int32_t *node_parent;   /* (roots, nodes) a node of the same tree before it; -1: the root */
+    int32_t *node_parent;   /* (roots, nodes) an earlier node of the same tree; -1: the root */
     uint16_t *node_feature; /* (roots, nodes, hidden) float16 */
     void *memory;
     size_t bytes;

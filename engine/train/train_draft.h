@@ -16,7 +16,7 @@ enum esp_train_stage { ESP_TRAIN_READ, ESP_TRAIN_TARGET, ESP_TRAIN_STEPS, ESP_TR
 
 enum { ESP_TRAIN_DEPTHS = 16 };
 
-/* Agreement of draft and target on the held-out pieces, by depth below the text. */
+/* Says how well draft and target agree on the held-out pieces, at each depth below the text. */
 struct esp_train_check {
     int epoch; /* epochs done so far; 0 means nothing was checked yet */
     int depths;

@@ -215,8 +215,8 @@ int esp_train_selectors(const struct esp_selector_training *t, char *err, size_t
                         "a selector is for a pair: name a draft model with --draft");
     if (t->engine->translation.tokens > 0)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "a selector is for models of one vocabulary, but %s has a different "
-                        "one from %s; choose a draft with the target's tokenizer",
+                        "a selector needs two models with the same vocabulary, but %s and %s "
+                        "have different ones; choose a draft with the target's tokenizer",
                         t->engine->draft->path, t->engine->target->path);
     r.sampler.engine = t->engine;
     r.sampler.seed = t->seed;

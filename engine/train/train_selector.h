@@ -20,7 +20,7 @@ struct esp_selector_progress {
     const char *rule; /* the verifier whose network is trained, or NULL */
     int done, total;  /* number of pieces of text, or of epochs */
     /* After the last epoch: the loss, and, on held-out samples, tokens per second divided by
-     * those of the best static action. NaN means not known. */
+     * the tokens per second of the best static action. NaN means not known. */
     double loss, held_out;
 };
 
@@ -30,12 +30,12 @@ struct esp_selector_result {
     const char *rule;
     double temperature, top_p; /* 0 means all settings */
     int samples;
-    /* The static actions with the most tokens per second, and with the most per iteration, on
-     * the training samples. */
+    /* The static actions with the most tokens per second, and with the most tokens per
+     * iteration, on the training samples. */
     char fastest[40], most[40];
     /* Tokens per iteration of the selector and of the two actions above. */
     double tokens, fastest_tokens, most_tokens;
-    double speed; /* tokens per second divided by those of the fastest static action */
+    double speed; /* tokens per second, relative to the fastest static action */
 };
 
 struct esp_selector_training {

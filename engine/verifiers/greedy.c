@@ -3,8 +3,8 @@
  *
  * Starting at the root, the verifier follows the child that is the target's argmax after the
  * node, until there is no such child. The argmax after the last accepted node is the bonus
- * token (dynatree, sec. 3.5). With any tree the output equals that of plain decoding, token for
- * token.
+ * token (dynatree, sec. 3.5). With any tree the output equals the output of plain decoding,
+ * token for token.
  */
 #include "engine/verifiers/verifier.h"
 

@@ -100,7 +100,7 @@ static void make_plan(struct plan *plan, const double *p_mass, const double *q_m
     }
 }
 
-/* The tournament has been narrowed to classes a + 1..b of the order; it gets there with
+/* The tournament has been narrowed to classes a + 1..b of the order, which happens with
  * probability `left`. Within these classes, G = left * (remaining distribution) + (constant +
  * slope Q). */
 struct stretch {
@@ -265,8 +265,9 @@ const struct esp_verifier_ops esp_verifier_khisti = {
     .name = "khisti",
     .summary = "a tournament picks a draft that nearly follows the target, then tests it",
     .source = "Khisti et al. 2025; delayed-tree-expansion, app. B.5",
-    .differs = "r is computed in closed form, and is optimal up to the width of the classes of "
-               "p/q. The paper solves a truncated linear program",
+    .differs = "the distribution of the picked draft, r, is computed in closed form, and is "
+               "optimal up to the width of the classes of p/q. The paper solves a truncated "
+               "linear program",
     .lossless = ESP_DRAW_IID,
     .formula = "min(1, p/r)",
     .numbers = "min(1, $p/$r)",

@@ -29,7 +29,7 @@ static double any_of(int k, double beta)
 
 /* Finds rho between 1, where too many drafts are accepted, and k, where too few are accepted.
  * Each call of beta_at(data, rho) reads the whole vocabulary, so it is important that few steps
- * are needed. A step cuts the interval where the line through its ends crosses zero; the value
+ * are needed. A step cuts the interval where the line through its ends crosses zero. The value
  * at an end that does not move is halved from then on (the Illinois variant of regula falsi),
  * so that both ends converge. */
 static int solve_rho(int k, int (*beta_at)(void *data, double rho, double *beta), void *data,

@@ -66,7 +66,7 @@ const struct esp_verifier_ops esp_verifier_swor = {
     .preferred = ESP_DRAW_SWOR,
     .formula = "min(1, P/Q)",
     .numbers = "min(1, $L/$Q)",
-    .where = "P and Q are what is left of p and q after the earlier siblings were rejected",
+    .where = "P and Q are the residuals of p and q after the rejected siblings",
     .solve = solve,
     .branching = branching,
 };

@@ -171,9 +171,9 @@ double esp_residual_of(const struct esp_verify *verify, const struct esp_residua
 int esp_residual_refuse(struct esp_verify *verify, int node, double w,
                         struct esp_residual *residual, double *sum);
 
-/* For draws without replacement, after a rejected child. Writes the residual into the row of p
- * and resets the residual to the whole row. Removes `child` from the row of q. Then looks up p
- * and q of all children of `node` again. */
+/* Call this when `child` was rejected and children are drawn without replacement. Writes the
+ * residual into the row of p and resets the residual to the whole row. Removes `child` from the
+ * row of q. Then looks up p and q of all children of `node` again. */
 int esp_residual_remove(struct esp_verify *verify, int node, int child,
                         struct esp_residual *residual);
 

@@ -13,7 +13,7 @@
  * If a node has no q, its children were not drawn but found without the draft model
  * (retrieval.h). Verifiers do not test them: they treat the node as a leaf, and the token
  * after it follows p. If that token happens to be one of the children, the walk continues
- * there, and the next token is drawn from p again.
+ * at this child, and the next token is drawn from p again.
  */
 #include <math.h>
 #include <stdlib.h>

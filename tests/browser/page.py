@@ -32,7 +32,7 @@ class Browser:
     def __init__(self, program, profile):
         (read, self.out), (self.inp, write) = os.pipe(), os.pipe()
 
-        def places():  # the browser reads file descriptor 3 and writes 4
+        def places():  # the browser reads from file descriptor 3 and writes to 4
             os.dup2(os.dup(read), 30)
             os.dup2(os.dup(write), 40)
             os.dup2(30, 3)
@@ -152,7 +152,7 @@ def look_at_page(browser, path):
              if event["method"] == "Network.requestWillBeSent"]
     check("nothing but the page is loaded", len(asked) == 1 and asked[0].startswith("file:"), asked)
     check("the page opens at the first iteration", run("at()") == 0 and run("stage()") == "whole")
-    check("the scrubber goes to the last iteration", run("Number($('place').max)") == count - 1)
+    check("the scrubber ends at the last iteration", run("Number($('place').max)") == count - 1)
     check("the tree has the recorded nodes",
           run("document.querySelectorAll('.item').length") ==
           run("data.iterations[0].nodes.length + (data.iterations[0].bonus === undefined ? 0 : 1)"))
@@ -184,19 +184,19 @@ def look_at_page(browser, path):
     run("$('forward').click()")
     check("the forward button goes to the next iteration", run("at()") == 1)
     run("$('place').value = 3; $('place').dispatchEvent(new Event('input'))")
-    check("and the scrubber", run("at()") == 3 and "(4 of" in run("$('number').textContent"))
+    check("the scrubber goes to an iteration", run("at()") == 3 and "(4 of" in run("$('number').textContent"))
     run("document.querySelector('.item[data-index=\"1\"]').click()")
-    check("a selected node shows its sentence", run("$('node-said').textContent") ==
+    check("selecting a node shows the sentence about it", run("$('node-said').textContent") ==
           run("(() => { const n = data.iterations[3].nodes[1]; "
               "return data.strings[n[0]] + ': ' + data.strings[n[10]] + '.'; })()"))
     browser.key("ArrowLeft")
     check("the arrow keys move in the tree", run("document.activeElement.dataset.index") == "0" and run("at()") == 3)
     run("document.activeElement.blur(); $('speed').value = '12'")
     browser.key(" ", " ")
-    check("Space plays", run("$('play').getAttribute('aria-label')") == "pause")
-    check("by itself", browser.comes_true("at() > 4"))
+    check("Space starts the playback", run("$('play').getAttribute('aria-label')") == "pause")
+    check("the playback goes from iteration to iteration", browser.comes_true("at() > 4"))
     browser.key(" ", " ")
-    check("and again pauses", run("$('play').getAttribute('aria-label')") == "play")
+    check("a second Space pauses the playback", run("$('play').getAttribute('aria-label')") == "play")
     check("thresholds have charts", run("document.querySelectorAll('#charts .course').length") > 0)
     check("stages have times", run("document.querySelectorAll('#time dd').length") == 6)
     check("every picture has a description",
@@ -217,7 +217,7 @@ def look_at_colours(browser, path):
         for _ in range(4):
             browser.key("ArrowRight")
             least = browser.run(CONTRAST)
-            check(f"contrast, {scheme}", least[0] >= 4.5, least)
+            check(f"every text has enough contrast in the {scheme} scheme", least[0] >= 4.5, least)
         check("reduced motion is honoured",
               browser.run("parseFloat(getComputedStyle(document.querySelector('.item')).transitionDuration)") == 0)
 
@@ -238,7 +238,7 @@ def look_at_phone(browser, path):
     for kind in ("touchStart", "touchEnd"):
         points = [{"x": place[0], "y": place[1]}] if kind == "touchStart" else []
         browser.ask("Input.dispatchTouchEvent", type=kind, touchPoints=points)
-    check("and obey a touch", browser.comes_true(f"at() === {before + 1}"))
+    check("on a phone a touch presses a button", browser.comes_true(f"at() === {before + 1}"))
 
 
 def look_at_hostile(browser, path):

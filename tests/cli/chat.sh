@@ -47,7 +47,7 @@ check "control tokens in a prompt are plain text" \
     [ "$(field prompt_tokens "$work/marks")" -ge "$(field prompt_tokens "$work/plain")" ]
 
 $gen --target "$work/other/target" --drafter ar -p "$said" --json >"$work/unknown" 2>"$work/err"
-check "an unknown template leaves the text raw" [ "$(field chat "$work/unknown")" = null ]
+check "with an unknown template, raw text is used" [ "$(field chat "$work/unknown")" = null ]
 check "a message says that the text is raw, and what to do" grep -q -- '--chat NAME' "$work/err"
 $gen --target "$work/other/target" --drafter ar -p "$said" --json --chat none >"$work/unknown" 2>"$work/err"
 check "there is no message if the user asked for raw text" test ! -s "$work/err"

@@ -39,11 +39,11 @@ check "greedy texts are called identical" grep -q '"identical":	true' "$work/bot
 $cmp "$prompt" --drafter iid --verifier traversal --with-verifier spectr --temp 1 >"$work/out"
 check "two verifiers are compared on the same drafter" test $? -eq 0
 check "the two verifiers are named in the table" grep -q '^iid spectr' "$work/out"
-check "the output says that the first side writes the text" grep -q 'the text is that of the first' "$work/out"
+check "the output says that the first side writes the text" grep -q 'the first side writes the text' "$work/out"
 printf %s "$prompt" | $ESPALIER compare -n 9 --with ar >"$work/out"
 check "the prompt can come through a pipe" grep -q '9 tokens' "$work/out"
 
-# If the text ends before the limit, the counts of both sides must end there, too.
+# If the text ends before the token limit, both sides must count only the tokens of the text.
 for seed in 1 9; do
     $ESPALIER compare -n 400 -p "And they lived happily ever after." --temp 1 --seed $seed \
         --drafter linear --with dyspec --json >"$work/both"

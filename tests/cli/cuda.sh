@@ -137,7 +137,7 @@ $ESPALIER quantize engine/models/fairytale-target "$work/t.gguf" --type q4_k >/d
 $ESPALIER quantize engine/models/fairytale-draft "$work/d.gguf" --type q8_0 >/dev/null
 quantised="--target $work/t.gguf --draft $work/d.gguf --backend cuda --max-nodes 16 --context 64"
 $ESPALIER generate -p Once -n 4 $quantised --drafter ar >"$work/plain-q" 2>"$work/err"
-check "quantised weights generate" test -s "$work/plain-q"
+check "generate works with quantised weights on the GPU" test -s "$work/plain-q"
 $ESPALIER generate -p Once -n 4 $quantised --drafter dynatree >"$work/out" 2>"$work/err"
 check "a tree gives the same text" cmp -s "$work/out" "$work/plain-q"
 

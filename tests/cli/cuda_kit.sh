@@ -13,7 +13,7 @@ shapes() {
     env ESPALIER_CUDA_PLUGIN="$BUILD/emu/libespalier-cuda.so" "$@" "$BUILD/tests/cuda/shapes" --try 0.5b 1b >"$work/out" 2>&1
 }
 check "the program shapes succeeds" shapes
-check "in exact mode every row has the bits of plain decoding" test \
+check "in exact mode every row is bit-identical to plain decoding" test \
     "$(grep -c 'Exact mode.*: 243 of 243 rows have the bits of plain decoding' "$work/out")" -eq 2
 check "the memory of each model is printed" test "$(grep -c 'Memory free: [0-9.]* GB before, [0-9.]* GB with' "$work/out")" -eq 8
 check "each model is also measured in exact mode" test "$(grep -c '^Exact mode:$' "$work/out")" -eq 2

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests the ways to draft that do not need a draft with the target's vocabulary. They must also
+# Tests drafting without a draft model that has the target's vocabulary. All ways to draft must also
 # work in a chat, in a window, with layers that are read from the disk, and with mixtures of
 # experts. The text must be that of plain decoding, and some drafts must be accepted.
 . tests/shell.sh
@@ -32,8 +32,8 @@ END
 
 run() { $ESPALIER generate --target "$target" -p "$prompt" -n 24 --temp 0 --ignore-eos --json "$@"; }
 
-# compare ARGUMENT...: runs every way to draft that a line of $work/ways describes. It must give
-# the text that plain decoding writes.
+# compare ARGUMENT...: runs each way to draft that a line of $work/ways describes. With each of them,
+# the text must be the one that plain decoding writes.
 compare() {
     run "$@" --draft none --drafter ar >"$work/plain" 2>"$work/err"
     plain=$(field text "$work/plain")

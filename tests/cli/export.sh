@@ -114,7 +114,7 @@ shaped() {
 for shape in 16:9 4:3 1:2; do
     for of in "$recording --iteration 1" "$tale --iteration 5"; do
         $ESPALIER export $of --aspect $shape >"$work/shaped.svg"
-        check "a picture is $shape" shaped "$work/shaped.svg" ${shape%:*} ${shape#*:}
+        check "a picture has the shape $shape" shaped "$work/shaped.svg" ${shape%:*} ${shape#*:}
     done
 done
 check "an invalid aspect ratio is refused" fails 1 "such as 16:9" $export --iteration 1 --aspect wide

@@ -39,7 +39,7 @@ for key in text tokens prompt_tokens generated_tokens target draft drafter verif
     check "JSON has $key" grep -q "\"$key\":" "$work/json"
 done
 check "--json prints nothing on stderr" test ! -s "$work/err"
-check "-n tokens are generated" grep -q '"generated_tokens":	48' "$work/json"
+check "as many tokens as -n says are generated" grep -q '"generated_tokens":	48' "$work/json"
 check "without --baseline, JSON has no baseline" sh -c \
     "$gen -p '$prompt' --json | grep -q '\"baseline_tokens_per_second\":	null'"
 check "without --baseline the speedup is null, too" sh -c "$gen -p '$prompt' --json | grep -q '\"speedup\":	null'"
@@ -76,7 +76,7 @@ cat <&3 >"$work/rest"
 wait $pid
 code=$?
 exec 3<&-
-check "Ctrl-C ends with 130" test $code -eq 130
+check "Ctrl-C ends generate with exit code 130" test $code -eq 130
 check "Ctrl-C keeps the text so far" test -s "$work/first"
 check "Ctrl-C still prints statistics" grep -q "tokens/s" "$work/stats"
 

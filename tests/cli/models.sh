@@ -65,7 +65,7 @@ model "$work/your/deep/er/second" "$draft"
 model "$work/your/a/b/c/d/e/lost" "$draft"
 ESPALIER_MODELS="$work/my:$work/nowhere::$work/your" $list >"$work/list"
 check "folders in ESPALIER_MODELS are listed" listed first ESPALIER_MODELS
-check "folders below ESPALIER_MODELS are searched" listed deep/er/second ESPALIER_MODELS
+check "subfolders of the folders in ESPALIER_MODELS are searched" listed deep/er/second ESPALIER_MODELS
 check "folders are searched to a limited depth" sh -c "! grep -q lost '$work/list'"
 ESPALIER_MODELS="$work/my/first" $list >"$work/list"
 check "a folder in ESPALIER_MODELS may be a model itself" listed first ESPALIER_MODELS

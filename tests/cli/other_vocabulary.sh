@@ -38,5 +38,5 @@ check "a token without a row in the draft is refused" fails 1 "tokens up to 9000
 check "train selector needs a draft with the target's vocabulary" sh -c "cp '$draft/tokenizer.json' '$other' &&
     sed -i 's/\"<|endoftext|>\"/\"<|end|>\"/g' '$other/tokenizer.json' &&
     ! $ESPALIER train selector --target '$target' --draft '$other' --verifier nss --text tests/prompts.txt -o '$work/x' 2>'$work/err' &&
-    grep -q 'of one vocabulary' '$work/err'"
+    grep -q 'with the same vocabulary' '$work/err'"
 finish

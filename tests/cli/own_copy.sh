@@ -1,5 +1,5 @@
 #!/bin/sh
-# With --draft self, a quantised copy of the target drafts. The text must be that of plain
+# With --draft self, the draft model is a quantised copy of the target. The text must be that of plain
 # decoding. Lists, statistics and recordings must say what the draft is. By default, the copy is
 # made if it is expected to make decoding faster. A copy that cannot work must be refused.
 . tests/shell.sh
@@ -90,5 +90,5 @@ check "no copy is made with a seed" [ "$(chosen --width 4 --seed 1)" = null ]
 check "no copy is made for a drafter that uses no model" [ "$(chosen --width 4 --drafter suffix)" = null ]
 check "no copy is made with a memory limit" [ "$(chosen --width 4 --memory 2G)" = null ]
 $ESPALIER tune --target $target --draft self --seconds 4 -n 8 --temp 0 -p "$prompt" >"$work/tuned" 2>"$work/err"
-check "tune tries the copy" sh -c "grep -q 'own copy' '$work/tuned' && grep -q '^linear:K=2 ' '$work/tuned'"
+check "tune tries the copy" sh -c "grep -q 'quantised copy' '$work/tuned' && grep -q '^linear:K=2 ' '$work/tuned'"
 finish

@@ -38,7 +38,7 @@ check "a missing type is refused" fails 2 "name a type" $q $target "$work/x.gguf
 check "an invalid source is refused" fails 1 "none" $q "$work/none" "$work/x.gguf" --type q8_0
 mkdir "$work/bad" && cp $draft/* "$work/bad" && rm "$work/bad/tokenizer.json"
 mkdir "$work/phi3-mine" && cp $draft/* "$work/phi3-mine"
-check "the name in the file is changed if llama.cpp would expect the tokens of Phi-3" sh -c "$q '$work/phi3-mine' '$work/phi.gguf' --type q8_0 >/dev/null &&
+check "a model name that would make llama.cpp expect Phi-3's tokens is changed in the file" sh -c "$q '$work/phi3-mine' '$work/phi.gguf' --type q8_0 >/dev/null &&
     grep -aq phi_3-mine '$work/phi.gguf'"
 check "a folder without a tokenizer is refused" fails 1 "tokenizer.json" $q "$work/bad" "$work/x.gguf" --type q8_0
 check "the output cannot be a device" fails 1 "not a regular file" $q $target /dev/full --type q8_0 --force

@@ -53,7 +53,7 @@ cat >"$work/table.json" <<'END'
 {"suite": "s", "prompts": 2, "tokens": 4, "rows": [{"choice": "a", "T": 0, "n": 2}, {"choice": "a", "T": 0, "n": 3},
  {"choice": "a", "T": 0.6, "n": 7}, {"choice": "b<", "T": 0, "n": null}]}
 END
-paper() { # LINES: writes the file of a paper: the lines that all papers here have, and then LINES
+paper() { # LINES: writes the file of a paper: first the lines that all papers of this test have, then LINES
     printf '%s\n' "title <T>" "paper P" "results table.json" "column n" "reference 1 plain" "$@" >"$work/x.paper"
 }
 draw() { $ESPALIER export "$work/x.paper" --force -o "$work/x.$1"; }

@@ -56,7 +56,7 @@ for setting in $settings; do
     [ "$value" = on ] && value=true
     check "JSON has $setting" grep -q "\"settings\":{[^}]*\"$setting\":\"*$value[\",}]" "$work/line"
 done
-check "a recording also has the settings without a separate field" \
+check "a recording also has the settings that have no field of their own" \
     sh -c "head -n 1 '$work/all.esp.jsonl' | grep -q '\"settings\":{.*\"draft_temp\":\"0.7\"'"
 check "a recording with all settings can be replayed" sh -c "$ESPALIER replay --plain '$work/all.esp.jsonl' | grep -q Once"
 

@@ -79,7 +79,7 @@ kill -INT $pid
 wait $pid
 check "Ctrl-C ends tune with exit code 130" test $? -eq 130
 check "Ctrl-C prints the measured rows" grep -q '^ar  .* 1\.00x$' "$work/table"
-check "a message says that the preset is unchanged after Ctrl-C" grep -q "interrupted; .*espalier.json is kept as it is" "$work/err"
+check "a message says that the preset is unchanged after Ctrl-C" grep -q "interrupted; .*espalier.json is unchanged" "$work/err"
 check "the preset is unchanged" cmp -s "$work/before" "$work/target/espalier.json"
 
 # The superuser can write to every folder, so the test gives up this right.

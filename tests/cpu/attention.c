@@ -3,10 +3,10 @@
  *
  *     make bench-attention [BENCH='256 512']
  *
- * The arguments are sizes of trees (default: 64, 256, 512, 1024, 2048). Trees are random: each
- * earlier node is a node's parent with equal probability. The output is CSV. Its columns are
- * the number of nodes, the length of the text before the tree (the prefix), the order of the
- * rows, the number of non-empty 32x32 blocks of the mask (for the tree alone, and with the
+ * The arguments are sizes of trees (default: 64, 256, 512, 1024, 2048). Trees are random: the
+ * parent of a node is any earlier node, with equal probability. The output is CSV. Its columns
+ * are the number of nodes, the length of the text before the tree (the prefix), the order of
+ * the rows, the number of non-empty 32x32 blocks of the mask (for the tree alone, and with the
  * prefix), and the microseconds that one head of 128 dimensions takes on one thread.
  */
 #include <stdio.h>

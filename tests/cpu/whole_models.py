@@ -6,7 +6,7 @@
     whole_models.py espalier PROGRAM FILE [DRAFT]   one run of this program
     whole_models.py llama FILE                      one run of llama.cpp
     whole_models.py states PROGRAM HYBRID FULL DRAFT [BYTES [ROUNDS]]    runs a model with recurrent
-                                                    layers and one without in turn, after a
+                                                    layers and a model without them, after a
                                                     prompt of BYTES bytes (see states())
 
 A run uses two threads. It prints tokens per second for a prompt of 645 bytes and for plain decoding after it. It

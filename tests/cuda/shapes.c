@@ -7,7 +7,8 @@
  * so an 8B model needs no file and little memory. A pass takes as long as with the real
  * weights. The program prints tables in Markdown:
  *
- *   - times of passes by rows and by context, and what fraction of the read rate they reach;
+ *   - times of passes of several sizes after texts of several lengths, and what fraction of the
+ *     read rate the passes reach;
  *   - the time and this fraction for each kind of kernel in a pass;
  *   - times of the steps of a draft model;
  *   - times of passes with quantised weights;
@@ -83,7 +84,7 @@ struct made {
     struct esp_expert *expert; /* the experts, the same for every layer, or NULL */
     float *frequencies, *ones;
     char *numbers; /* random numbers, which all matrices share */
-    char *precise; /* in a mixed model: those that all Q6_K matrices share; otherwise NULL */
+    char *precise; /* the numbers that all Q6_K matrices of a mixed model share, or NULL */
 };
 
 static size_t bytes_of(const struct esp_tensor *t)
@@ -516,9 +517,9 @@ static void print_milliseconds(double seconds)
         printf(" - |");
 }
 
-/* Prints a table of passes by rows and by context: the milliseconds, the prediction, and what
- * fraction of the read rate a pass reaches. If r is NULL, prints only predictions, for `bytes`
- * bytes of weights. */
+/* Prints a table with a line for each number of rows, and columns for each length of the text:
+ * the milliseconds of a pass, the prediction, and what fraction of the read rate it reaches. If
+ * r is NULL, prints only predictions, for `bytes` bytes of weights. */
 static void print_passes(struct esp_backend *backend, struct runner *r,
                          const struct esp_model_desc *desc, double bytes, int count)
 {

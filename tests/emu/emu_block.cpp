@@ -9,7 +9,7 @@
  * Blocks, warps and lanes run in an order that is drawn from the seed. A warp runs as far as it
  * can before the next warp runs. Because of this order, tests notice a missing barrier. Shared
  * memory is exactly as large as the launch requests, and lies between guards. When a block
- * begins, all bytes of shared memory are 0xff (not a number).
+ * begins, all bytes of shared memory are 0xff (NaN).
  */
 #include "tests/emu/emu_block.h"
 
@@ -44,7 +44,7 @@ struct thread {
     thread_state state;
     unsigned char lane, warp;
     emu_fibre *fibre;
-    thread *next; /* in the queue of threads that can continue */
+    thread *next; /* the next thread in the queue of threads that can continue */
     /* The warp function in which the thread waits, and the arguments of the call. */
     emu_finish *finish;
     const char *what, *file;
@@ -60,8 +60,8 @@ static struct {
     const emu_launch_shape *launch;
     const emu_body *body;
     emu_place place;
-    int threads, order[max_threads];       /* order: in which threads begin */
-    int lanes[warp_lanes];                 /* in which lanes continue, from last to first */
+    int threads, order[max_threads];       /* order: the order in which threads begin */
+    int lanes[warp_lanes];                 /* the order in which lanes continue, reversed */
     uint64_t blocks, block, first, stride; /* block i is number (first + stride i) % blocks */
     unsigned char *shared;                 /* lies between two guards */
     const char *function; /* the kernel's name; set when it requests shared memory */

@@ -21,13 +21,13 @@ extern "C" {
 void emu_set_devices(int count);
 void emu_set_driver(int version); /* newest CUDA of the driver: 12040 is 12.4; 0 is no driver */
 void emu_set_lt(int version);     /* version of cuBLASLt, initially 13; 0 means none */
-/* What cuBLASLt's heuristic returns: algorithms (initially), no algorithm, or an error. */
+/* Says what cuBLASLt's heuristic returns: algorithms (initially), no algorithm, or an error. */
 enum emu_heuristic { EMU_FINDS, EMU_FINDS_NONE, EMU_REFUSES };
 void emu_set_heuristic(enum emu_heuristic answer);
 void emu_set_memory(size_t bytes); /* memory of the device; allocated memory stays allocated */
-/* These set, for backends that are opened later, the number of multiprocessors (initially 4)
- * and the kilobytes of shared memory that a block can request. Initially these are 227, as on
- * compute capability 9.0. They are 163 on 8.0, and 99 on 8.6, 8.9 and 12.0. */
+/* Set the number of multiprocessors (initially 4) and the kilobytes of shared memory that a
+ * block can request (initially 227, as on compute capability 9.0). They apply to backends that
+ * are opened later. Compute capability 8.0 allows 163 KB; 8.6, 8.9 and 12.0 allow 99. */
 void emu_set_multiprocessors(int count);
 void emu_set_shared(int kilobytes);
 /* Returns the largest shared memory of a block, in bytes, since the last call of this
@@ -54,7 +54,7 @@ const char *emu_failed_call(void); /* the first call that emu_fail_at() made fai
 /* Returns how many objects the program has not released, and writes their names to `text`. */
 int emu_leaks(char *text, size_t bytes);
 
-/* These return how many kernels have run since the program began, and how often the host
+/* Return how many kernels have run since the program began, and how often the host has
  * waited for work that was not done. */
 long emu_kernels_run(void), emu_waits_made(void);
 

@@ -44,7 +44,7 @@ void emu_touch(const void *at, size_t bytes, const char *caller);
 #define EMU_SITE const char *file = __builtin_FILE(), int line = __builtin_LINE()
 
 struct emu_count {
-    int all, yes; /* how many threads came; how many of them had a predicate other than 0 */
+    int all, yes; /* how many threads arrived; how many of them had a predicate other than 0 */
 };
 emu_count emu_barrier(const char *what, int predicate, const char *file, int line);
 
@@ -84,8 +84,8 @@ struct emu_exchange {
 };
 void emu_finish_sync(void **data, unsigned mask);
 void emu_finish_shuffle(void **data, unsigned mask);
-void emu_finish_ballot(void **data, unsigned mask); /* result: the lanes with a value not 0 */
-void emu_finish_match(void **data, unsigned mask);  /* result: the lanes with the same value */
+void emu_finish_ballot(void **data, unsigned mask); /* finds lanes with values other than 0 */
+void emu_finish_match(void **data, unsigned mask);  /* finds lanes with equal values */
 
 static inline void __syncwarp(unsigned mask = 0xffffffffu, EMU_SITE)
 {
@@ -174,7 +174,7 @@ void emu_finish_add(void **data, unsigned mask);
 void emu_finish_and(void **data, unsigned mask);
 void emu_finish_or(void **data, unsigned mask);
 void emu_finish_xor(void **data, unsigned mask);
-void emu_finish_min(void **data, unsigned mask); /* this and the next compare as int64_t */
+void emu_finish_min(void **data, unsigned mask); /* min and max compare as int64_t */
 void emu_finish_max(void **data, unsigned mask);
 
 #define EMU_REDUCE(name, finish, T)                                                            \

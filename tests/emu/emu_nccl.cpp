@@ -13,7 +13,7 @@
 
 #include "tests/emu/emu_state.h"
 
-struct part { /* what a rank contributes to an all-gather and where it wants the result */
+struct part { /* the data that a rank sends in an all-gather, and the address for the result */
     const char *from;
     char *to;
     size_t bytes;

@@ -3,8 +3,9 @@
  * loaded must be a complete tree of texts. A program that keeps sessions must open or rename
  * it.
  *
- * The input changes a small library. Each line is the number of a page, an offset in it, and
- * hexadecimal digits of bytes to write there. A line without digits cuts off the file there.
+ * The input changes a small library. Each line has the number of a page, an offset in the page,
+ * and the bytes to write at this offset, as hexadecimal digits. A line without digits truncates
+ * the file at this offset.
  * Page 0 means the journal of session 1, which a killed program has left. Its offsets start at
  * the beginning of the journal. A line "seal" corrects the checksums of the journal's records.
  */

@@ -191,7 +191,7 @@ TEST(planted_biases_are_found)
 {
     const struct esp_verifier_ops wrong[] = {{.name = "from_p", .solve = from_p},
                                              {.name = "too_easily", .solve = too_easily}};
-    /* These are enough to detect the bias with any draft temperature that a session learns. */
+    /* enough trials to detect the bias with any draft temperature that a session learns */
     const int trials[] = {240, 800};
     CHECK(esp_engine_open(&engine, NULL, err, sizeof err) == ESP_OK, "%s", err);
     for (int i = 0; i < 2; i++) {

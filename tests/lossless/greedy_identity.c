@@ -197,8 +197,8 @@ TEST(every_drafter_equals_plain_decoding)
     close_engines();
 }
 
-/* Tests the drafters that can use any draft model. Uses few prompts, because a pass of this
- * draft model can take as long as a pass of the target. */
+/* Tests the drafters that can use any draft model. Uses few prompts, because a pass of the
+ * draft model in `options` can take as long as a pass of the target. */
 static void check_any_draft(const struct esp_engine_options *options)
 {
     open_engines(options, WORKERS);
@@ -241,7 +241,8 @@ EACH_ISA(every_drafter_equals_plain_decoding_with_each_instruction_set)
     prompts = 2;
     new_tokens = TOKENS / 16;
     printf("    on %s\n", esp_engine_device(engines[0]));
-    /* A third of the drafters is enough: an earlier test runs all of them on the best set. */
+    /* A third of the drafters is enough: an earlier test runs all of them on the best
+     * instruction set. */
     check_drafters(3);
     close_engines();
 }

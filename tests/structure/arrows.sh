@@ -1,6 +1,6 @@
 #!/bin/sh
-# Checks the structure of the sources: a folder uses only folders that are below it, no files depend on each other in a
-# cycle, and every name means one thing.
+# Checks the structure of the sources: a folder uses only folders with a lower level (see the list below), no files depend
+# on each other in a cycle, and every name means one thing.
 #
 # The test reads every include of the sources and every symbol of the built objects. Includes show which declarations a
 # file uses. Symbols show which functions a file uses, even if it calls them through a table of functions.
@@ -35,7 +35,7 @@ tui/commands 7
 tui/app 8
 tui/cli 9
 FLOORS
-# Prints the forbidden dependencies. A group may use only groups with a lower number in the list above. viz/ must not use
+# Prints the forbidden dependencies. A group may use only groups with a lower level in the list above. viz/ must not use
 # sessions/, except in espalier-dot, which is a separate program.
 back() {
     rooms "$1" | awk -v floors="$work/floors" 'BEGIN { while ((getline line < floors) > 0) { split(line, f, " "); floor[f[1]] = f[2] } }
@@ -44,7 +44,7 @@ back() {
         $1 == "viz" && $2 == "sessions" && $3 !~ /^viz\/dot\// { print "    " $3 " -> " $4 }'
 }
 back "$work/includes" >"$work/back"
-check "no file includes a file of a higher folder" test ! -s "$work/back"; cat "$work/back"
+check "no file includes a file of a folder with a higher level" test ! -s "$work/back"; cat "$work/back"
 
 # Other folders may include only the installed headers of engine/ and kernels/, and a few shared headers.
 public=$($MAKE -s --no-print-directory print-public-headers)
@@ -62,8 +62,8 @@ loops() { tsort "$1" 2>&1 >/dev/null | grep -v 'contains a loop' | sed 's/^tsort
 loops "$work/includes" >"$work/loops"
 check "includes form no cycle" test ! -s "$work/loops"; cat "$work/loops"
 
-# Writes lines "FILE USED" to $work/calls: FILE uses a symbol that USED defines. The objects for all instruction sets define
-# the same names, so only those for the portable one are read.
+# Writes lines "FILE USED" to $work/calls: FILE uses a symbol that USED defines. The objects of all instruction sets define
+# the same names, so only the objects of the portable instruction set are read.
 find "$BUILD/obj" -name '*.o' | grep -v -e /tests/ -e no_main -e no_interface -e avx2 -e avx512 | while read -r object; do
     unit=${object#"$BUILD/obj/"}
     unit=${unit%.o}
@@ -76,7 +76,7 @@ done | xargs nm -o | awk -v from="$(echo "$BUILD/obj/" | wc -c)" '
     sort -u >"$work/calls"
 check "the objects have calls" test "$(wc -l <"$work/calls")" -gt 300
 back "$work/calls" >"$work/back"
-check "no file calls a function of a higher folder" test ! -s "$work/back"; cat "$work/back"
+check "no file calls a function of a folder with a higher level" test ! -s "$work/back"; cat "$work/back"
 loops "$work/calls" >"$work/loops"
 check "calls between files form no cycle" test ! -s "$work/loops"; cat "$work/loops"
 

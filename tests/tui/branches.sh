@@ -26,7 +26,7 @@ begin 80x24
 keys Tab Tab Home Down Down
 check "80x24: the cursor is on a node of the tree" see ' 3/[0-9]* '
 keys b
-check "80x24: b starts a branch from the node, which is written to its end" see 'limit reached'
+check "80x24: b starts a branch at the node, and the branch is written to its end" see 'limit reached'
 check "80x24: after b, the tree pane follows the newest tree again" gone '(held)'
 keys u
 check "80x24: u restores the previous text" see 'undone'
@@ -37,7 +37,7 @@ keys Enter
 check "80x24: with the other panes hidden, the node pane explains the token" see '^┌ node   token [0-9]* "'
 check "80x24: the node pane lists the target's tokens for this position" see '> [1-8] ".*written'
 keys Down Enter
-check "80x24: the text continues from another token" see 'limit reached'
+check "80x24: the text continues with the selected token" see 'limit reached'
 keys ':continue 3' Enter
 check "80x24: three continuations are written" see '3 continuations'
 check "80x24: the branches pane lists the continuations" see '^┌ branches'
@@ -86,7 +86,7 @@ check "40x12: the cursor moves through the text" see 'king'
 keys Enter
 check "40x12: Enter lists the target's tokens for the position of the cursor" see '> [1-8] "'
 keys Down Enter
-check "40x12: the text continues from another token" see 'limit reached'
+check "40x12: the text continues with the selected token" see 'limit reached'
 keys B
 check "40x12: there are two branches" see '● '
 keys ']'

@@ -105,7 +105,7 @@ check "a NUL byte is refused, because it would hide the rest of the line" refuse
     'settings, line 2: it contains a NUL byte'
 export ESPALIER_SCRIPT=/dev/null
 check "a file that does not exist is refused" fails 1 'none cannot be read' $ESPALIER --config "$work/none"
-check "a folder is refused" fails 1 'it is not a regular file' $ESPALIER --config "$work"
+check "a folder is refused as the configuration file" fails 1 'it is not a regular file' $ESPALIER --config "$work"
 unset ESPALIER_SCRIPT
 configured 'temp -3' ''
 check "an error of the engine names the line" dumped 'line 1: temp takes a number from 0 to 100'

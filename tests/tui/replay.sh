@@ -66,7 +66,7 @@ play "$instructions" replay "$work/live.esp.jsonl"
 iteration_of() {
     sed -n '1s/.*step mode, iter \([0-9]*\).*/\1/p' "$1"
 }
-same_steps() { # compares up to the iteration that F5 ended; that iteration alone shows times
+same_steps() { # compares all stops before the last iteration, which F5 ended: only that iteration shows times
     step=0
     last=$(iteration_of "$work/live-$stops")
     for stop in $(seq $stops); do
@@ -273,7 +273,7 @@ refused() { # PATTERN FILE: replay must refuse FILE, as text and on a screen, wi
         ESPALIER_SCRIPT=$work/script fails 1 "$1" $ESPALIER replay "$2"
 }
 check "a file that does not exist is refused" refused 'none.jsonl' "$work/none.jsonl"
-check "a folder is refused" refused 'not a regular file' "$work"
+check "a folder is refused as a recording" refused 'not a regular file' "$work"
 : >"$work/empty"
 check "an empty file is refused" refused 'empty' "$work/empty"
 head -c 4096 /dev/urandom >"$work/noise"
@@ -322,7 +322,7 @@ $ESPALIER replay "$work/hostile" --plain >"$work/plain" 2>&1
 check "control characters of tokens are printed in a visible form" in_plain '\^\[\]0;evil\^G'
 check "no escape code of a token is printed" sh -c "! grep -q '$escape' '$work/plain'"
 
-# ---- by hand
+# ---- with keys in a terminal
 open 100x30
 run replay "$recording"
 check "playback starts by itself" see '^playing   iter [0-9]'

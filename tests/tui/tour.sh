@@ -317,7 +317,7 @@ keys F7 picture
 check "12: \`F7\` searches the commands: \`picture\` finds :export" see ':export'
 check "12: Esc closes the menu" escapes 'everything you can do'
 keys F7 faster
-check "12: \`faster\` finds F6" see '│ F6 '
+check "12: in the menu, \`faster\` finds F6" see '│ F6 '
 check "12: Esc closes the menu again" escapes 'everything you can do'
 keys F1
 check "12: \`F1\` lists keys and commands" see '^│ *Keys'

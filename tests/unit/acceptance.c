@@ -1,5 +1,5 @@
-/* Tests acceptance statistics. The counts of a small tree are compared with counts made by
- * hand. In whole sessions, the counts by depth, by path length, by rank and by draft
+/* Tests acceptance statistics. The counts of a small tree are compared with the expected
+ * counts. In whole sessions, the counts by depth, by path length, by rank and by draft
  * probability must have equal sums. Acceptance by depth is compared with the verifier's
  * formula. The expected number of tokens of a tree is tested, too. */
 #include "viz/acceptance.h"
@@ -50,7 +50,7 @@ static bool near(double a, double b)
     return fabs(a - b) < 1e-6;
 }
 
-TEST(the_counts_of_a_tree_match_those_made_by_hand)
+TEST(the_counts_of_a_tree_match_the_expected_counts)
 {
     struct esp_acceptance a = {.iterations = 0};
     struct esp_iteration it = small_tree();
@@ -228,7 +228,7 @@ static void add_expected(void *user, const struct esp_event *event)
     variance += off * off;
 }
 
-/* On average, a tree's path is as long as its branching probabilities predict.
+/* On average, the accepted path is as long as the tree's branching probabilities predict.
  * lossless/exact_tree.c proves this by enumeration. */
 TEST(trees_give_the_expected_number_of_tokens)
 {

@@ -1,6 +1,6 @@
 /* Tests recordings with errors. Each kind of error is refused with a message that names the
  * line, and unknown fields are ignored. Thousands of mutations of real recordings are read and
- * drawn, which must do no harm (this also runs under sanitizers). */
+ * drawn. They must do no harm; sanitizers check this, too. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -113,8 +113,8 @@ static const char *yardstick(const char *isa)
     return "generic";
 }
 
-/* Returns true if a case is skipped. On a GPU, only one number of threads is tested, because it
- * has no effect there. */
+/* Returns true if a case is skipped. On a GPU, only one number of threads is tested, because
+ * the number of threads has no effect on a GPU. */
 static bool skipped(int shape, const char *isa, int threads)
 {
     if (strcmp(isa, "cuda") == 0 && !cuda_is_real()) {

@@ -258,7 +258,7 @@ TEST(deleted_branches_are_dropped_unless_others_share_them)
     }
     CHECK(b.count == 4 && b.branch[3].parent == 2);
     CHECK(esp_branches_compact(&b) == 0 && b.count == 4, "nothing is deleted");
-    b.branch[1].deleted = true; /* branch 2 starts from it */
+    b.branch[1].deleted = true; /* branch 2 starts from branch 1 */
     CHECK(esp_branches_compact(&b) == 0 && b.count == 4);
     b.branch[1].deleted = false;
     esp_branches_cut(&b, 1);

@@ -79,7 +79,7 @@ static void compared(struct scene *scene, int width, int height, int turns)
     both_write(scene, turns);
 }
 
-TEST(iterations_that_cover_a_place_belong_together)
+TEST(iterations_that_cover_the_same_token_are_paired)
 {
     struct scene scene;
     compared(&scene, 80, 24, 9);
@@ -202,7 +202,7 @@ TEST(step_mode_shows_whose_turn_it_is)
 
 /* The keys move the cursor forward and back from iteration to iteration, and the other panes
  * show the same iteration. */
-TEST(keys_go_from_place_to_place)
+TEST(keys_move_from_iteration_to_iteration)
 {
     struct scene scene;
     struct esp_ui *ui = &scene.ui;
@@ -240,7 +240,8 @@ TEST(keys_go_from_place_to_place)
     CHECK(esp_ui_layout(ui, 80, 24).pane[ESP_PANE_tree].width > 0);
     scene_compare(&scene, "");
     scene_compare(&scene, "ar");
-    CHECK(esp_ui_layout(ui, 80, 24).pane[ESP_PANE_compare].width > 0, "and comes back");
+    CHECK(esp_ui_layout(ui, 80, 24).pane[ESP_PANE_compare].width > 0,
+          "the pane is not shown again");
     scene_close(&scene);
 }
 
@@ -267,7 +268,7 @@ TEST(every_size_can_be_drawn)
 
 /* The last iteration of a text drafts nothing, so the pane shows the trees of the iterations
  * before it. */
-TEST(the_newest_place_has_a_tree_if_one_is_near)
+TEST(the_newest_tree_is_shown_unless_it_is_far_back)
 {
     struct scene scene;
     int32_t committed[8];

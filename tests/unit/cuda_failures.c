@@ -4,7 +4,7 @@
  * rows, runs passes by graph and by cuBLASLt, draws tokens, and compacts the cache. Each time,
  * another call fails, or memory runs out earlier. Every failure must give a status and an error
  * message, no memory may stay allocated, and the next use must succeed. A real GPU cannot be
- * made to fail, so the backend is used only once there.
+ * made to fail, so the test uses the backend of a real GPU only once.
  */
 #include <dlfcn.h>
 #include <math.h>

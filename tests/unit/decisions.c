@@ -82,7 +82,7 @@ static int32_t token_after(int node)
     return depth < it->path_length ? it->tree.nodes[it->path[depth]].token : it->bonus;
 }
 
-/* Returns whether the verifier tested children of a node before it drew a token there. */
+/* Returns whether the verifier tested children of a node before it drew a token. */
 static bool was_tested(int node)
 {
     const struct esp_session *s = now.session;

@@ -1,6 +1,6 @@
 /* Tests drafters that sample. Their draws must have the stated joint distribution. Drafter
  * dyspec must always draw where v is largest, and must find the best tree. Verifiers must get
- * the distribution that was sampled from.
+ * the distribution from which the drafter has sampled.
  *
  * The joint distributions prove that the decision to draw is made before the token is known. If
  * it depended on the token, some trees would occur too often.
@@ -374,13 +374,13 @@ TEST(dyspec_draws_in_descending_order_of_v)
     }
 }
 
-/* A draw that dyspec could make. It has the token that was drawn there in the tree. If none was
- * drawn there, its R is random. best_sum() returns the largest sum of v over `left` draws that
- * form a tree: if a draw is in the set, then so are the draws of its parent and of its earlier
- * sibling. The sum is the expected number of accepted tokens, because all draws have the same
- * acceptance rate (dyspec, app. D, eq. 7 and 11). */
+/* A draw that dyspec could make. If the drafted tree has this draw, its R is that of the drawn
+ * node. Otherwise its R is random. best_sum() returns the largest sum of v over `left` draws
+ * that form a tree: if a draw is in the set, then so are the draws of its parent and of its
+ * earlier sibling. The sum is the expected number of accepted tokens, because all draws have
+ * the same acceptance rate (dyspec, app. D, eq. 7 and 11). */
 struct place {
-    int node; /* the drawn node, or -1 if nothing was drawn here */
+    int node; /* the drawn node, or -1 if the drafted tree lacks this draw */
     double v;
 };
 

@@ -187,7 +187,7 @@ static void check_history(struct watch *w, const struct esp_iteration *it)
 
 /* Checks the rule `price` with a separate implementation, for the settings of the test below.
  * The update depends on two things: whether the path reached the deepest layer, and whether a
- * threshold or D0 ended the tree there. */
+ * threshold or D0 ended the tree in that layer. */
 static void check_price(struct watch *w, const struct esp_iteration *it)
 {
     const double price = 0.4, step = 0.5;

@@ -1,6 +1,6 @@
 /* Tests the expected text, a text that is similar to the output. A pointer marks the token of
- * the expected text that the output has reached, and guesses are copied from there. With any
- * expected text, the output must equal that of plain decoding. */
+ * the expected text that the output has reached. Guesses are copied from that position. With
+ * any expected text, the output must equal that of plain decoding. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,8 +45,8 @@ static int invent(int length, int count)
     return length;
 }
 
-/* Lets the pointer follow the output token by token. Returns the place in the expected text
- * where the pointer ends, or -1 if it is lost. */
+/* Lets the pointer follow the output token by token. Returns the pointer's last position in
+ * the expected text, or -1 if the pointer is lost. */
 static int place_after(int length)
 {
     struct esp_follow follow = {0};
@@ -78,14 +78,14 @@ TEST(the_pointer_continues_after_an_insert_a_deletion_and_a_changed_line)
     CHECK(place_after(copy(invent(copy(2, 0, 50), 30), 84, 87)) == 87, "30 and 34");
     CHECK(place_after(copy(invent(copy(2, 0, 50), 30), 85, 88)) == -1, "30 and 35");
     /* At a larger distance, eight tokens must agree. The pointer may also continue before the
-     * place where it was lost. */
+     * position at which it was lost. */
     CHECK(place_after(copy(copy(2, 0, 50), 200, 207)) == -1);
     CHECK(place_after(copy(copy(2, 0, 50), 200, 208)) == 208);
     CHECK(place_after(copy(invent(copy(2, 0, 150), 200), 20, 28)) == 28);
 }
 
 /* Lets the pointer follow the output token by token. Then writes the guesses at the pointer's
- * place, and returns how many there are. */
+ * position, and returns how many there are. */
 static int guesses_after(int length, struct esp_follow_guess *guesses)
 {
     struct esp_follow follow = {0};
@@ -98,14 +98,15 @@ TEST(after_a_difference_the_pointer_guesses_where_the_file_continues)
 {
     struct esp_follow_guess g[ESP_FOLLOW_PLACES];
     write_file();
-    CHECK(guesses_after(copy(2, 0, 50), g) == 0, "without a difference, no place is guessed");
+    CHECK(guesses_after(copy(2, 0, 50), g) == 0,
+          "without a difference, no position is guessed");
     /* After a changed token, the guesses skip as many tokens of the expected text as were
      * written, or one token more or less. */
     CHECK(guesses_after(invent(copy(2, 0, 50), 1), g) == 3);
     CHECK(g[0].place == 51 && g[1].place == 50 && g[2].place == 52);
     CHECK(g[0].q > g[1].q && g[1].q == g[2].q && g[2].q > 0);
     CHECK(guesses_after(invent(copy(2, 0, 50), 2), g) > 0 && g[0].place == 52);
-    /* If a token agrees, its place is the first guess, even if another number of tokens is
+    /* If a token agrees, its position is the first guess, even if another number of tokens is
      * skipped. */
     CHECK(guesses_after(copy(invent(copy(2, 0, 50), 1), 53, 54), g) > 0 && g[0].place == 54);
     CHECK(guesses_after(copy(invent(copy(2, 0, 50), 4), 50, 51), g) > 0 && g[0].place == 51);

@@ -198,7 +198,7 @@ EACH_ISA(every_quantised_type_gives_the_logits_of_its_numbers)
 struct made {
     unsigned char bytes[ROOM];
     size_t size;
-    size_t counts; /* where the number of tensors is; the number of keys follows it */
+    size_t counts; /* the offset of the number of tensors; the number of keys follows it */
 };
 
 static void put(struct made *m, uint64_t value, int bytes)

@@ -109,7 +109,7 @@ TEST(tokenizers_that_gguf_cannot_describe_are_refused)
     model->desc.vocabulary = 5000;
     CHECK(esp_gguf_describe(&header, &factors, model, &esp_architecture_llama, false, err,
                             sizeof err) < 0 &&
-              strstr(err, "for which GGUF has no name"),
+              strstr(err, "that have no name in GGUF"),
           "%s", err);
     esp_gguf_header_free(&header);
     free(factors);

@@ -575,8 +575,8 @@ TEST(a_size_off_the_line_counts_if_its_samples_agree)
     CHECK(esp_costs_verify(&costs, 2) > 1.25, "%g", esp_costs_verify(&costs, 2));
 }
 
-/* The cost of a size that was never tried is estimated from the neighbouring sizes, but a
- * little lower. */
+/* If a number of rows was never tried, its cost is estimated from the neighbouring numbers of
+ * rows, but a little lower. */
 TEST(an_untried_size_costs_about_the_cost_of_its_additional_rows)
 {
     memset(&costs, 0, sizeof costs);

@@ -74,8 +74,8 @@ static void cost_the_same(double (*once)(bool attack), const char *what)
     CHECK(attack < 5 * ordinary + 1e-3, "%s: %.1f times as slow", what, attack / ordinary);
 }
 
-/* Returns the key that had the hash `hash` in earlier versions. There, these tables used the
- * finalizer of splitmix64 as their hash. */
+/* Returns the key that had the hash `hash` in earlier versions, in which the hash was the
+ * finalizer of splitmix64. */
 static uint64_t unmixed(uint64_t hash)
 {
     hash ^= hash >> 31 ^ hash >> 62;
@@ -110,7 +110,7 @@ static bool collides(uint32_t token)
 }
 
 /* The gaps between colliding tokens have only three sizes (Steinhaus's three-gap theorem). The
- * first few tokens are found by trying all numbers. The others follow from the gaps. */
+ * first few tokens are found by trying all numbers. The next tokens follow from the gaps. */
 static void find_colliding(uint32_t tokens[KEYS])
 {
     uint32_t gaps[3] = {0}, token = 0;

@@ -16,7 +16,7 @@ static void is_safe(const char *text, const char *where)
     while (*text) {
         utf8proc_int32_t c;
         utf8proc_ssize_t n = utf8proc_iterate((const utf8proc_uint8_t *)text, -1, &c);
-        CHECK(n > 0, "%s: byte %02x is no UTF-8", where, (unsigned char)*text);
+        CHECK(n > 0, "%s: byte %02x is not valid UTF-8", where, (unsigned char)*text);
         utf8proc_category_t category = utf8proc_category(c);
         CHECK(c == '\n' || category != UTF8PROC_CATEGORY_CC, "%s: U+%04X", where, c);
         CHECK(category != UTF8PROC_CATEGORY_CF && category != UTF8PROC_CATEGORY_ZL &&

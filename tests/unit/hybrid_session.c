@@ -1,6 +1,6 @@
 /* hybrid_session.c - tests sessions with models that have recurrent layers, as target and as
  * draft. After a text was shortened or branched, the session must continue like a new session
- * with the same text, and must compute little twice.
+ * with the same text, and must compute only few rows again.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -180,8 +180,8 @@ TEST(shortened_texts_match_with_drafts_of_an_mtp_layer)
     esp_engine_close(engine);
 }
 
-/* A quantised copy of the target drafts in the target's cache, and reads the target's
- * states. */
+/* The draft model is a quantised copy of the target. It drafts in the target's cache, and reads
+ * the target's states. */
 TEST(shortened_texts_match_with_drafts_of_a_copy)
 {
     static const char *const drafters[] = {"dynatree", "goodput", "linear:cache=rebuild"};

@@ -17,7 +17,7 @@ TEST(names_and_keys_match)
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         char name[16];
         int key = esp_key_parse(good[i]);
-        CHECK(key > 0, "%s is no key", good[i]);
+        CHECK(key > 0, "%s is not a key", good[i]);
         CHECK(strcmp(esp_key_name(key, name), good[i]) == 0, "%s comes back as %s", good[i],
               name);
     }
@@ -134,7 +134,7 @@ static void answers(const char *bytes, const char *want)
 
 /* The program requests the terminal's background colour. The answer must be distinguished from
  * keys. No key may be lost before or after the answer, or if bytes only look like an answer. */
-TEST(the_background_is_asked_for)
+TEST(the_background_is_requested)
 {
     answers("\033]11;rgb:ffff/8080/0000\a", "background(ff8000) ");
     answers("\033]11;rgb:f/8/0\033\\", "background(ff8800) ");

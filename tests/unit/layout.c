@@ -104,7 +104,7 @@ TEST(a_pane_with_the_focus_is_visible)
     CHECK(layout.pane[ESP_PANE_node].width == 0 && layout.pane[ESP_PANE_text].width > 0);
 }
 
-TEST(text_and_tree_fill_what_is_left)
+TEST(text_and_tree_fill_the_remaining_room)
 {
     struct esp_layout_options options = {.width = 120, .height = 36};
     options.hidden[ESP_PANE_tree] = options.hidden[ESP_PANE_node] = true;

@@ -531,7 +531,7 @@ static bool is_set_aside(void)
 TEST(a_file_that_is_not_a_library_is_renamed)
 {
     static const char *const files[] = {
-        "this is no database, but a text of some length.........", "SQLite format 3"};
+        "this is not a database, but a text of some length.......", "SQLite format 3"};
     for (int i = 0; i < 3; i++) {
         struct esp_library *library;
         char err[512];
@@ -854,7 +854,7 @@ TEST(a_leftover_journal_is_stored)
 /* A program that keeps sessions renames a damaged journal and gives one message. */
 TEST(a_damaged_journal_is_renamed)
 {
-    static const char *const changes[] = {"no journal, but a text", "espalier-log 1\n"};
+    static const char *const changes[] = {"this is not a journal", "espalier-log 1\n"};
     for (int i = 0; i < 3; i++) {
         struct esp_kept_text text;
         char journal[160], aside[200], err[512];
@@ -871,7 +871,7 @@ TEST(a_damaged_journal_is_renamed)
         close(file);
         load(1, &text, err, sizeof err);
         esp_kept_text_free(&text);
-        CHECK(access(journal, F_OK) == 0, "a program that only reads leaves the journal");
+        CHECK(access(journal, F_OK) == 0, "a reader does not rename the journal");
         keep_one();
         snprintf(aside, sizeof aside, "%s.unreadable-1", journal);
         CHECK(access(journal, F_OK) < 0 && access(aside, F_OK) == 0, "change %d", i);

@@ -363,7 +363,7 @@ TEST(a_draft_with_other_ids_drafts_the_same)
     esp_engine_close(other);
 }
 
-/* The gain of a drafter is the number of tokens per iteration above 1. Replaces a part of the
+/* The gain of a drafter is its number of tokens per iteration minus 1. Replaces a part of the
  * draft's vocabulary, and returns the fraction of the gain that remains. */
 static double gain_kept(enum foreign_kind kind, const char *drafter, double temperature)
 {

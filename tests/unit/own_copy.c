@@ -28,8 +28,8 @@ static struct {
     struct esp_backend_ops ops;
     const struct esp_backend_ops *real;
     const struct esp_weights *copy;
-    /* `calls` counts passes and compactions. The call with the number `fails_at` fails, and 0
-     * means none */
+    /* `calls` counts passes and compactions. The call with the number `fails_at` fails. If
+     * `fails_at` is 0, no call fails. */
     int calls, fails_at;
     /* true if NaN is written to all rows that the target's pass may overwrite */
     bool poisons;

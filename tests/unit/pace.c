@@ -42,7 +42,7 @@ TEST(plain_decoding_is_as_fast_as_itself)
 
 /* For each large tree, there are three small trees. With and without interruptions, the result
  * must be the time without interruptions divided by the tokens. */
-TEST(the_cost_of_a_large_tree_is_no_interruption)
+TEST(the_cost_of_a_large_tree_is_not_an_interruption)
 {
     for (int hiccups = 0; hiccups < 2; hiccups++) {
         struct esp_pace pace = {.most = ESP_PACE_STEPS};

@@ -45,8 +45,8 @@ TEST(the_timeline_and_the_mask_match_their_golden_screens)
     scene_close(&scene);
 }
 
-/* If the target has recurrent layers, the mask pane also shows the walk, beside the mask, if
- * there is room for both. The walk is the order in which a pass computes the states. */
+/* The walk is the order in which a pass computes the states of recurrent layers. If the target
+ * has such layers, and there is enough room, the mask pane shows the walk beside the mask. */
 TEST(the_walk_is_beside_the_mask)
 {
     struct scene scene;

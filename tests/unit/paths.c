@@ -2,8 +2,8 @@
  * the folder that ESPALIER_DATA names.
  *
  * The result depends on the folder of the running program. So this program copies itself into
- * several test folders and runs there. With PATHS_PROBE=kind/name in the environment, it only
- * prints the path that it finds.
+ * several test folders and runs the copies. With PATHS_PROBE=kind/name in the environment, it
+ * only prints the path that it finds.
  */
 #include "engine/support/paths.h"
 
@@ -50,8 +50,8 @@ static void remove_root(void)
     CHECK(system("rm -r \"$root\"") == 0);
 }
 
-/* Checks that `program`, below the root, finds `what` at `want` below the root, or nothing
- * if `want` is NULL. */
+/* Checks that `program` finds `what` at `want`, or finds nothing if `want` is NULL. The paths
+ * `program` and `want` are relative to $root. */
 static void check_finds(int line, const char *environment, const char *program,
                         const char *what, const char *want)
 {

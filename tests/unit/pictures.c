@@ -269,7 +269,7 @@ static double height_of(const char *plain, const char *name)
 
 /* Siblings must also be in order of rank if another program lays out the DOT file. In such a
  * layout, y grows upwards. */
-TEST(siblings_stand_in_order_of_rank)
+TEST(siblings_are_in_order_of_rank)
 {
     size_t size;
     if (!has_helper())
@@ -322,7 +322,7 @@ TEST(the_picture_says_what_happened)
 
 /* A picture may show a random number next to a probability only if the verifier compared the
  * two. */
-TEST(a_draw_is_no_test_in_the_picture)
+TEST(the_picture_distinguishes_draws_from_tests)
 {
     const struct esp_dot_options options = {.format = "svg", .theme = "light", .nodes = -1};
     struct esp_iteration it = *scene_king(3);

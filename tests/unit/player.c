@@ -22,7 +22,7 @@ struct live {
     struct esp_session *session;
     struct esp_recorder *recorder;
     bool stepping;             /* true if frames of draft passes and stages are stored, too */
-    char *frames[MOST_FRAMES]; /* in order, `count` of them */
+    char *frames[MOST_FRAMES]; /* `count` frames, in order */
     /* for each frame, the number of steps that it shows of an unfinished iteration */
     int steps[MOST_FRAMES];
     int count, step;

@@ -167,8 +167,8 @@ TEST(twenty_kinds_of_bars_can_be_distinguished)
     free(p.svg);
 }
 
-/* Writes the points of the first path of this kind in `svg`. Returns a pointer behind its
- * start, from which the next path can be found, or NULL if there is no path of this kind. */
+/* Writes the points of the first path of this kind in `svg`. Returns the text after the start
+ * of this path, in which the next path can be found. Returns NULL if there is no such path. */
 static const char *next_of(const char *svg, const char *kind, double points[64])
 {
     char class[32];

@@ -241,7 +241,7 @@ TEST(a_closed_pipe_does_not_end_the_program)
     unlink(path);
 }
 
-TEST(recording_to_a_pipe_that_nobody_reads_is_given_up)
+TEST(recording_to_a_pipe_that_nobody_reads_is_suspended)
 {
     const char *path = make_pipe();
     int reader = open(path, O_RDONLY | O_NONBLOCK);

@@ -43,7 +43,7 @@ TEST(streams_repeat_and_differ)
 }
 
 /* A stream must have no number in common with a stream that is split off from it. */
-TEST(a_stream_splits_into_streams_of_their_own)
+TEST(streams_that_are_split_off_have_other_numbers)
 {
     enum { PARTS = 200, EACH = 50 };
     static double seen[PARTS * EACH + EACH];

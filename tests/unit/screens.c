@@ -1,5 +1,6 @@
 /* Tests whole screens, which are drawn from fixed events. At several sizes, they must equal
- * golden screens. At no size may there be a crash, a control character or a foreign byte. */
+ * golden screens. At every size, drawing must not crash, and the screen must have no control
+ * characters. With ASCII glyphs, it must have only ASCII. */
 #include "tui/view/ui.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Tests sessions on the toy backend. The output must not depend on the drafter, and bad
- * combinations of settings must be refused. Text, limits and events must be as the header
- * promises. */
+ * combinations of settings must be refused. Text, limits and events must be as
+ * engine/espalier.h promises. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -257,7 +257,7 @@ TEST(the_end_token_ends_the_text)
         prompt(session, 3);
         CHECK(esp_session_set(session, "ignore_eos", "on", NULL, 0) == 0 &&
                   generate(session, 100, text) == 104 && memcmp(text, want, 104 * 4) == 0,
-              "%s goes on", specs[i]);
+              "%s: with ignore_eos, the text does not continue", specs[i]);
         esp_session_close(session);
     }
     toy_close(&toy);

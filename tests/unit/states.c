@@ -231,7 +231,7 @@ ON_BOTH(a_rejected_row_leaves_no_trace)
 
 /* If a tree runs in several passes, as in a draft model, the rows must be the same as in one
  * pass. */
-ON_BOTH(rows_of_earlier_passes_are_a_past)
+ON_BOTH(a_tree_in_several_passes_gives_the_same_rows)
 {
     static struct runner r;
     for (int m = 0; m < MIXERS; m++) {
@@ -426,7 +426,7 @@ TEST(a_row_reads_the_state_before_its_chunk)
     free(memory);
 }
 
-ON_BOTH(a_past_that_is_gone_is_refused)
+ON_BOTH(states_that_are_not_available_are_refused)
 {
     static struct runner r;
     const int32_t token = 1, position = 10;
@@ -564,7 +564,7 @@ ON_BOTH(a_joined_cache_reads_the_states_and_changes_none)
 
 /* ------------------------------------------------------------------ checkpoints */
 
-ON_BOTH(a_cut_text_goes_on_as_one_computed_afresh)
+ON_BOTH(a_shortened_text_continues_like_a_new_one)
 {
     static const int slots[] = {0, 1, ESP_CHECKPOINTS};
     static struct runner r;
@@ -588,7 +588,7 @@ ON_BOTH(a_cut_text_goes_on_as_one_computed_afresh)
                 const int length = (int)(check_uniform(&state) * (r.cache.length + 1));
                 esp_kv_cache_cut(&r.cache, length);
                 CHECK(r.cache.length <= length);
-                /* the rest of the text differs from the first text */
+                /* the text continues with other tokens than before */
                 for (int i = r.cache.length; i < TOKENS; i++)
                     r.text[i] = (int32_t)(check_uniform(&state) * VOCABULARY);
             }

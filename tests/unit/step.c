@@ -142,7 +142,7 @@ EACH_BACKEND(a_step_is_a_pass_and_softmax_and_top_k)
     close_setup(&s);
 }
 
-EACH_BACKEND(rows_of_another_vocabulary_take_a_step_too)
+EACH_BACKEND(a_step_works_with_rows_of_another_vocabulary)
 {
     static const int vocabulary[] = {40, 170};
     struct setup s;

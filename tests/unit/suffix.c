@@ -109,7 +109,7 @@ struct path {
     double d;
 };
 
-/* Counts how often each token follows a sequence in the text, and finds the last place of each.
+/* Counts how often each token follows a sequence in the text, and finds where each occurs last.
  * Returns the sum of the counts. */
 static int follow(int length, const int32_t *words, int count, int *times, int *end)
 {

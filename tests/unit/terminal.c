@@ -101,7 +101,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Returns the time in seconds from a key to its character on the terminal. This character
+/* Returns the seconds from a key press until the terminal shows its character. This character
  * occurs nowhere else on the screen. Each key adds one such character to the line, so every
  * frame is different. */
 static double paint(struct pty *pty)
@@ -113,9 +113,9 @@ static double paint(struct pty *pty)
     return pty_now() - start;
 }
 
-/* Measures the time from a key to its character while text is generated at full speed: the 99th
- * percentile of many keys. Other programs may slow the machine down, so the result is the
- * best of three rounds. */
+/* Measures how long it takes from a key press until the character is on the screen, while
+ * text is generated at full speed. Uses the 99th percentile of many keys. Other programs may
+ * slow the machine down, so the result is the best of three rounds. */
 TEST(a_key_changes_the_screen_at_once)
 {
     enum { MOST = 300 };
@@ -140,9 +140,9 @@ TEST(a_key_changes_the_screen_at_once)
         }
     }
     quit(&pty);
-    printf("    key to paint: median %.2f ms, p99 %.2f ms of %d keys\n", 1e3 * median,
+    printf("    key press to screen: median %.2f ms, p99 %.2f ms of %d keys\n", 1e3 * median,
            1e3 * best, keys);
-    CHECK(best <= 0.033, "key to paint: p99 is %.1f ms", 1e3 * best);
+    CHECK(best <= 0.033, "key press to screen: p99 is %.1f ms", 1e3 * best);
 }
 
 /* Returns how many seconds of processor time the first thread of a process has used. This
@@ -547,7 +547,7 @@ TEST(the_variable_no_color_removes_colours)
 }
 
 /* A theme's exact colours are used only if the terminal says that it supports them. */
-TEST(colours_of_24_bits)
+TEST(exact_colours_are_used_if_the_terminal_supports_them)
 {
     static const char *const arguments[] = {
         "-p", "Once upon a time", "-n", "30", "--theme", "dark", NULL};

@@ -165,8 +165,8 @@ static bool looks_alike(const struct esp_theme *theme, int one, int other, int c
     return memcmp(&a, &b, sizeof a) == 0;
 }
 
-/* With few colours or none, no theme may draw text in a colour that may be that of the
- * background. Styles that must differ must still differ. */
+/* With few colours or none, no theme may draw text in a colour that the background
+ * may also have. Styles that must differ must still differ. */
 TEST(themes_can_be_read_with_few_colours)
 {
     static const int counts[] = {0, 8, 16, 256};
@@ -332,6 +332,6 @@ TEST(the_page_documents_every_style)
         snprintf(line, sizeof line, "%.*s", (int)strcspn(at + 8, "\n"), at + 8);
         line[strcspn(line, "P")] = '\0'; /* removes the text after the attributes */
         for (char *word = strtok_r(line, " ,", &rest); word; word = strtok_r(NULL, " ,", &rest))
-            CHECK(esp_style_find(word) >= 0, "'%s' is no style", word);
+            CHECK(esp_style_find(word) >= 0, "'%s' is not a style", word);
     }
 }

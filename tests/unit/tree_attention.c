@@ -182,7 +182,7 @@ TEST(heads_of_every_width_and_group_size_agree_with_the_reference)
                  {2, 2, 256, 33, 9, 1, 0, 0}, {2, 1, 256, 30, 20, 1, 0, 0});
 }
 
-TEST(more_than_64_queries_for_a_key)
+TEST(more_than_64_queries_for_a_key_agree_with_the_reference)
 {
     CHECK_SCENES({8, 1, 64, 66, 9, 1, 0, 0}, {8, 1, 96, 70, 9, 1, 0, 0},
                  {8, 1, 128, 66, 9, 1, 0, 0}, {8, 1, 256, 30, 9, 1, 0, 0},

@@ -33,7 +33,7 @@ static char *stream(enum esp_utf8_mode mode, const char *text, size_t length, si
 
 TEST(stream_replaces_what_is_ill_formed)
 {
-    /* Examples from the Unicode standard, section 3.9, and some others. Invalid bytes must be
+    /* Examples from the Unicode standard, section 3.9, and a few more. Invalid bytes must be
      * replaced as Python replaces them. */
     static const char *const cases[][2] = {
         {"", ""},

@@ -1,4 +1,4 @@
-/* window.c - tests a window of the text. A token must see the same tokens as in StreamingLLM,
+/* window.c - tests attention windows. A token must see the same tokens as in StreamingLLM,
  * no matter what was dropped from the cache, drafted or undone. A text may become longer than
  * the context.
  *

@@ -9,9 +9,9 @@ the distance between its logits and those of the Hugging Face library. The file 
 weights of every quantised type:
 
     mixed.json       tokens: the sequence
-    mixed.f32        (tokens, vocabulary) little-endian float32: llama.cpp's logits. For them, the
-                     gguf package converts every tensor of the file to F32. So neither the rounding
-                     of stored numbers nor that of quantised activations affects the comparison
+    mixed.f32        (tokens, vocabulary) little-endian float32: llama.cpp's logits. To compute them, the
+                     gguf package converts every tensor of the file to F32. So the comparison depends
+                     neither on the rounding of stored numbers nor on that of quantised activations
 
 The gguf package writes the files. Needs gguf, numpy and llama-cpp-python. The results are in the
 repository.

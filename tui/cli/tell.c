@@ -1,4 +1,4 @@
-/* tell.c - messages on standard error that several commands print. */
+/* tell.c - prints messages on standard error for several commands. */
 #include "kernels/status.h"
 #include "sessions/recording.h"
 #include "tui/cli/cli.h"

@@ -115,8 +115,8 @@ char **esp_catalogue_help(bool replay)
         "verified\n"
         "In a comparison\n"
         "  two trees from the same place in the text; below the text, the iterations of each\n"
-        "  Left Right: to the next start of either one      PgUp PgDn: to the next start of "
-        "both\n\n";
+        "  Left Right: to the next iteration of either side      PgUp PgDn: to the next "
+        "common start\n\n";
     char *all = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&all, &length);

@@ -1,4 +1,4 @@
-/* command.h - the ':' commands.
+/* command.h - declares what a ':' command is.
  *
  * A command consists of a file in each/ that exports a `const struct esp_command_ops`, and of a
  * line in commands.def. The program uses this table to find commands, to show help and to

@@ -120,7 +120,7 @@ int esp_configuration_write(const struct esp_control *control, const char *path,
     FILE *stream = open_memstream(&text, &length);
     if (!stream)
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", path);
-    fputs("# Written by :config save of espalier. Keys are those of :set; see "
+    fputs("# Written by :config save of espalier. The keys are the same as for :set; see "
           "espalier-interface(7).\n",
           stream);
     for (int i = 0; esp_setting(i); i++) {

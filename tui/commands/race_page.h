@@ -1,4 +1,4 @@
-/* race_page.h - the page of a race (tui/model/race.h). */
+/* race_page.h - opens the page of a race (tui/model/race.h). */
 #ifndef ESP_RACE_PAGE_H
 #define ESP_RACE_PAGE_H
 

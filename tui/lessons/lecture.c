@@ -312,8 +312,8 @@ bool esp_lecture_turn(struct esp_lecture *lecture, int step)
 
 /* ------------------------------------------------------------------ questions */
 
-/* Counts only those children of the root that were verified. Returns the node of child `index`,
- * or -1 if there are fewer. */
+/* Returns the node of child `index` of the root, or -1 if there are fewer children. Children
+ * that were not verified are not counted. */
 static int branch(const struct esp_iteration *it, int index)
 {
     for (int i = 1; it && i < it->tree.count; i++)

@@ -31,8 +31,8 @@ static bool progress(void *user, const char *what, size_t done, size_t total)
 }
 
 /* Returns the text from which a branch continues, in allocated memory. It is the text before
- * iteration `from` ("RUN[N]"), followed by the likeliest path that was rejected there. Returns
- * NULL with a message if that iteration rejected nothing. */
+ * iteration `from` ("RUN[N]"), followed by the likeliest path that this iteration rejected.
+ * Returns NULL with a message if that iteration rejected nothing. */
 static struct esp_text_token *begin_branch(struct esp_lecture *lecture, const char *from,
                                            int *count, char *err, size_t errlen)
 {

@@ -174,7 +174,7 @@ static char next(struct parse *p)
 
 static double operation(struct parse *p, int level);
 
-/* Reads "[N]" at *at and moves *at behind the bracket. Returns iteration N of the run, or NULL
+/* Reads "[N]" at *at, and moves *at past the bracket. Returns iteration N of the run, or NULL
  * if there is none. */
 static const struct esp_iteration *step_at(const struct esp_run *run, const char **at)
 {

@@ -114,8 +114,8 @@ static void draw_picture(struct esp_canvas *canvas, struct esp_lecture *lecture,
 
 /* ------------------------------------------------------------------ words */
 
-/* Draws paragraphs and an empty row between each two of them. Overwrites the newlines in
- * `text`. Returns the row below the last paragraph. */
+/* Draws paragraphs with an empty row between them. Overwrites the newlines in `text`.
+ * Returns the row below the last paragraph. */
 static int draw_paragraphs(struct esp_canvas *canvas, int y, int style, char *text)
 {
     char *rest = NULL;

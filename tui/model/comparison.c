@@ -1,15 +1,16 @@
 /* comparison.c - pairs iterations of two sessions; see comparison.h.
  *
- * After a rewind, the iterations that generated the removed text are still in memory. Their
- * positions tell which they are: if an iteration does not start before every newer one, its
- * text was removed.
+ * After a rewind, the iterations that generated the removed text are still in memory. They are
+ * recognised by their positions: if an iteration does not start before every newer iteration,
+ * its text was removed.
  */
 #include "tui/model/comparison.h"
 
 #include <limits.h>
 
-/* Returns the next older iteration that has its text, or NULL. `back` and `before` store the
- * caller's position. The caller must set them to 0 and INT_MAX at the start. */
+/* Returns the next older iteration with a text that was not removed, or NULL. `back` and
+ * `before` store the caller's position. The caller must set them to 0 and INT_MAX at the
+ * start. */
 static const struct esp_iteration *next_kept(const struct esp_state *state, int *back,
                                              int *before)
 {

@@ -7,9 +7,9 @@
  *
  * The state depends only on the position, not on how it was reached. To move forward, events
  * are applied one by one. After any other jump the state is rebuilt. The text and the baseline
- * come from the recording's index, and the settings from the events that changed them. A
- * state stores a fixed number of last iterations, and only these are read. Therefore every jump
- * costs the same.
+ * come from the recording's index, and the settings from the events that changed them. The
+ * state stores only the last iterations, up to a fixed number, and only these are read.
+ * Therefore every jump costs the same.
  */
 #ifndef ESP_PLAYER_H
 #define ESP_PLAYER_H

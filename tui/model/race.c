@@ -1,4 +1,4 @@
-/* race.c - the clock of a race, and the comparison of its two runs; see race.h. */
+/* race.c - runs the clock of a race, and compares its two runs; see race.h. */
 #include "tui/model/race.h"
 
 #include <stdarg.h>

@@ -27,8 +27,8 @@ enum esp_snapshot_type {                           /* continues enum esp_event_t
                          ESP_SNAPSHOT_FORK,    /* the text is replaced: `kept` tokens stay,
                                                   and `tokens` follow; `stage`: enum
                                                   esp_fork */
-                         ESP_SNAPSHOT_SCORES,  /* `tokens` are those of the text from token
-                                                  `start` on, with their scores */
+                         ESP_SNAPSHOT_SCORES,  /* `tokens` are tokens of the text, from token
+                                                  `start`, with their scores */
                          ESP_SNAPSHOT_RECORD,  /* recording to file `text` has begun; "": it
                                                   has ended */
 };

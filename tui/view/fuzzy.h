@@ -1,4 +1,4 @@
-/* fuzzy.h - fuzzy matching for the palette. */
+/* fuzzy.h - matches a query with a text, for the palette. */
 #ifndef ESP_FUZZY_H
 #define ESP_FUZZY_H
 

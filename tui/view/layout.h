@@ -1,10 +1,10 @@
-/* layout.h - places the panes on a terminal of any size, from 1x1 up.
+/* layout.h - places the panes on a terminal of any size, even 1 x 1.
  *
  *     below 20 x 5      one line: the terminal is too small
  *     below 60 x 14     one pane at a time, below a row of tabs
  *     below 100 x 28    text and tree side by side or stacked; one line for each other pane
  *     larger            controller and node below them, several lines each
- *     from 44 rows on   the timeline, too
+ *     44 rows or more   the timeline, too
  *
  * During a comparison, the compare pane is below the text if the terminal is wide enough.
  * Otherwise it is shown alone.

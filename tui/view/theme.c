@@ -187,7 +187,7 @@ static int distance(int32_t a, int32_t b)
     return 3 * red * red + 4 * green * green + 2 * blue * blue; /* the eye sees green best */
 }
 
-/* Returns the RGB value of one of xterm's colours from 16 on. They are a cube of 6 x 6 x 6
+/* Returns the RGB value of one of xterm's colours 16 to 255. They are a cube of 6 x 6 x 6
  * colours, followed by 24 greys. */
 static int32_t xterm_colour(int index)
 {

@@ -79,7 +79,7 @@ static int draw_speed(struct esp_canvas *canvas, int end, const struct esp_state
     return esp_draw_right(canvas, end, 0, wins ? ESP_STYLE_GOOD : ESP_STYLE_BAD, text[form]);
 }
 
-/* Draws how far the models are loaded. */
+/* Draws how much of the models is loaded. */
 static int draw_loading(struct esp_canvas *canvas, int end, const struct esp_state *state)
 {
     enum { BAR = 12 };

@@ -26,13 +26,13 @@ struct esp_decode_options {
 
 /* Continues the text of `session` by at most options->tokens tokens. If `beside` is not NULL,
  * its second session decodes in lock step. `practice` is passed to goes_on(). Returns 0, or a
- * negative status with a message. It is no error if goes_on() stops the decoding. */
+ * negative status with a message. It is not an error if goes_on() stops the decoding. */
 int esp_decode_on(struct esp_session *session, struct esp_compare *beside,
                   const struct esp_decode_options *options, bool practice, char *err,
                   size_t errlen);
 
 /* Decodes a text and stores it in an empty run. Returns 0, or a negative status with a message.
- * It is no error if goes_on() stops the decoding. */
+ * It is not an error if goes_on() stops the decoding. */
 int esp_decode_run(struct esp_run *run, struct esp_engine *engine,
                    const struct esp_decode_options *options, char *err, size_t errlen);
 

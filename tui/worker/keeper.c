@@ -46,7 +46,7 @@ struct esp_keeper {
     /* Only the engine thread uses the following members. */
     bool resumed;
     bool judged; /* branches were perhaps deleted */
-    int64_t id;  /* number of the session in the library; 0: not there */
+    int64_t id;  /* number of the session in the library; 0: it is not in the library */
     time_t created;
     struct timespec now;         /* time of the last records */
     int iterations, generations; /* number of the next iteration, and of the next generation */
@@ -221,7 +221,7 @@ static void drop_deleted(struct esp_keeper *k)
     esp_kept_text_free(&text);
 }
 
-/* Moves the last records to the library, and ends the session there. */
+/* Moves the last records to the library, and releases the session. */
 static void finish(struct esp_keeper *k)
 {
     char err[700];
@@ -483,7 +483,7 @@ void esp_keeper_models(struct esp_keeper *k, const struct esp_recording_header *
         complain(k, "there is not enough memory");
 }
 
-/* Opens the kept session that is continued, for this program only. */
+/* Opens the kept session to continue, and claims it for this program. */
 static void resume(struct esp_keeper *k, int64_t id)
 {
     char err[700];

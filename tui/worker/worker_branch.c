@@ -48,7 +48,7 @@ static void show_fork(struct esp_worker *worker, int kept, const struct esp_text
 }
 
 /* Sets the next seed, so another text will be generated. Does nothing at temperature 0, because
- * no random numbers are used there. */
+ * then no random numbers are used. */
 static void next_seed(struct esp_worker *worker)
 {
     struct esp_session *session = worker->pair.session;
@@ -232,8 +232,8 @@ static int add_continuation(struct esp_worker *worker, const struct esp_text_tok
     return ESP_OK;
 }
 
-/* Adds all continuations. At temperature 0 they would all be the same. Therefore each of them
- * begins with a different one of the likeliest tokens there. */
+/* Adds all continuations. At temperature 0 they would all be the same. Therefore
+ * continuation i begins with the i-th likeliest token. */
 static int add_all(struct esp_worker *worker, const struct esp_message *command, char *err,
                    size_t errlen)
 {

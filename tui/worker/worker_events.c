@@ -68,7 +68,7 @@ static void check_breakpoints(struct esp_worker *worker, const struct esp_iterat
     if (!*text || esp_mailbox_steps(&worker->mailbox))
         return;
     esp_mailbox_step_mode(&worker->mailbox, true);
-    ESP_TELL(worker, MESSAGE, "%s; Space runs the next stage, F5 runs on", text);
+    ESP_TELL(worker, MESSAGE, "%s; Space runs the next stage, F5 ends step mode", text);
     esp_reporter_phase(&worker->report, ESP_PHASE_WAITING, "", 0);
     esp_mailbox_wait_step(&worker->mailbox);
 }

@@ -74,7 +74,7 @@ bool esp_worker_keep(struct esp_worker *worker, const struct esp_message *comman
     return goes_on;
 }
 
-/* Copies the settings on which a generation depends to the header. */
+/* Copies the drafter, the verifier and the settings of the session to the header. */
 static void describe(struct esp_worker *worker, struct esp_recording_header *header)
 {
     const struct esp_session *session = worker->pair.session;

@@ -138,7 +138,7 @@ static bool run_prompt(struct esp_worker *worker, const char *prompt, size_t len
     int count;
     esp_session_tokens(worker->pair.session, &count);
     if (length == 0 && count == 0) {
-        ESP_TELL(worker, ERROR, "type the beginning of a text first");
+        ESP_TELL(worker, ERROR, "type a prompt first");
         return false;
     }
     if (length > 0) {

@@ -1,4 +1,4 @@
-/* caption.c - the caption above the tree and the legend below; see picture.h. */
+/* caption.c - writes the caption above the tree and the legend below it; see picture.h. */
 #include "viz/dot/picture.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* label.c - escapes for labels; see label.h. */
+/* label.c - escapes text for labels; see label.h. */
 #include "viz/dot/label.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* picture.c - nodes and edges of the picture; see picture.h.
+/* picture.c - makes the nodes and edges of the picture; see picture.h.
  *
  * The graph has default attributes. A node or an edge sets an attribute only if it differs from
  * the default, which keeps the DOT file short. The nodes that are shown, and their order, are
@@ -21,7 +21,7 @@
 enum { TOKEN_COLUMNS = 28, BIG = 17, SMALL = 11 };
 /* A slide has room for LEAVES leaves and LEVELS levels, a wide slide for WIDE_LEAVES leaves. */
 enum { LEAVES = 20, WIDE_LEAVES = 12, LEVELS = 10 };
-#define WIDE 1.5 /* slides are wide from this aspect ratio on */
+#define WIDE 1.5 /* least aspect ratio of a wide slide */
 
 struct picture {
     const struct esp_iteration *it;

@@ -1,4 +1,4 @@
-/* picture.h - one iteration as a Graphviz graph that explains itself.
+/* picture.h - makes a Graphviz graph of one iteration that explains itself.
  *
  * The tree grows from left to right, so that a path can be read like text. Each verdict is
  * shown in several ways, so that it can be seen without colour:

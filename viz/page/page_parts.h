@@ -1,4 +1,4 @@
-/* page_parts.h - the files of this folder as strings in the program. embed.sh makes the
+/* page_parts.h - declares strings with the contents of this folder's files. embed.sh makes the
  * strings.
  *
  * page.html is the page; @NAME@ in it is replaced by the part with that name.

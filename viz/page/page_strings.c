@@ -1,4 +1,4 @@
-/* page_strings.c - a table of JSON strings; see page_strings.h. */
+/* page_strings.c - stores JSON strings in a table; see page_strings.h. */
 #include "viz/page/page_strings.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* page_strings.h - the texts of a page (page_writer.h) as JSON strings; each is stored once.
+/* page_strings.h - stores the texts of a page (page_writer.h) as JSON strings, each once.
  *
  * Bytes become text as on a terminal (viz/safe.h): control characters, format characters and
  * invalid UTF-8 are replaced by visible characters. '<' is escaped, so no text can end the

@@ -260,8 +260,9 @@ static int times_seen(bool wait)
 TEST(only_events_order_streams)
 {
     int with = times_seen(true), without = times_seen(false);
-    CHECK(with == 16, "%d of 16 see the result with an event", with);
-    CHECK(without > 0 && without < 16, "%d of 16 see the result without an event", without);
+    CHECK(with == 16, "with an event, the result is seen %d of 16 times", with);
+    CHECK(without > 0 && without < 16, "without an event, the result is seen %d of 16 times",
+          without);
 }
 
 TEST(the_default_stream_waits_for_blocking_streams)
@@ -401,7 +402,7 @@ static cudaError_t launch(dim3 grid, dim3 block, size_t shared)
     return cudaGetLastError();
 }
 
-TEST(launches_that_a_GPU_refuses)
+TEST(launches_that_a_GPU_refuses_return_an_error)
 {
     CHECK(launch(1, 1025, 0) == cudaErrorInvalidConfiguration, "too many threads");
     CHECK(launch(1, dim3(64, 2, 16), 0) == cudaErrorInvalidConfiguration,

@@ -193,7 +193,7 @@ void fuzz_require_safe(const char *text, size_t length, const char *what)
         utf8proc_int32_t c;
         utf8proc_ssize_t n = utf8proc_iterate((const utf8proc_uint8_t *)text + at,
                                               (utf8proc_ssize_t)(length - at), &c);
-        FUZZ_REQUIRE(n > 0, "%s is UTF-8, but byte %zu is %02x", what, at,
+        FUZZ_REQUIRE(n > 0, "%s must be UTF-8, but byte %zu is %02x", what, at,
                      (unsigned char)text[at]);
         utf8proc_category_t category = utf8proc_category(c);
         FUZZ_REQUIRE(
@@ -201,7 +201,7 @@ void fuzz_require_safe(const char *text, size_t length, const char *what)
                 (category != UTF8PROC_CATEGORY_CC && category != UTF8PROC_CATEGORY_CF &&
                  category != UTF8PROC_CATEGORY_ZL && category != UTF8PROC_CATEGORY_ZP &&
                  category != UTF8PROC_CATEGORY_CS && category != UTF8PROC_CATEGORY_CN),
-            "%s is safe on a terminal, but holds U+%04X at byte %zu", what, (unsigned)c, at);
+            "%s must be safe to show, but has U+%04X at byte %zu", what, (unsigned)c, at);
         at += (size_t)n;
     }
 }

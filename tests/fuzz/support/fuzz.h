@@ -1,4 +1,4 @@
-/* fuzz.h - helpers of the fuzzing harnesses.
+/* fuzz.h - helpers for the fuzzing harnesses.
  *
  * A harness is a file tests/fuzz/NAME.c with the function LLVMFuzzerTestOneInput(). Its inputs
  * are in the folder tests/fuzz/corpus/NAME. The function passes the bytes of an input to
@@ -34,7 +34,7 @@ struct fuzz_file {
 struct fuzz_file fuzz_file_open(const void *bytes, size_t length);
 void fuzz_file_close(struct fuzz_file *file);
 
-/* Returns the path of a folder below $TMPDIR. The first call makes the folder, and it is
+/* Returns the path of a folder in $TMPDIR. The first call makes the folder, and it is
  * removed when the process ends. The program also uses it in place of the user's configuration
  * and state folders, so no file of the user is read or written. */
 const char *fuzz_folder(void);

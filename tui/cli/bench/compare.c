@@ -1,9 +1,9 @@
 /* compare.c - `espalier compare`: two choices of drafter and verifier decode the same text.
  *
- * Both run in lock step (engine/compare.h), each with its own caches and its own clock. At
+ * Both choices run in lock step (engine/compare.h), each with its own caches and clock. At
  * temperature 0 the two texts must be the same, and the exit code says whether they are. Above
- * temperature 0 the first choice generates the text. The second drafts and verifies the same
- * text.
+ * temperature 0 the first choice generates the text. The second choice drafts and verifies the
+ * same text.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,8 +89,8 @@ static void print_words(const struct cli_options *o, const struct side sides[2],
     if (*text)
         esp_safe_print(stdout, "%s\n", text);
     if (o->session.values.temperature > 0)
-        printf("At temperature %g the text is that of the first; the second drafts and "
-               "verifies along it.\n",
+        printf("At temperature %g the first side writes the text; the second drafts and "
+               "verifies the same text.\n",
                o->session.values.temperature);
     else if (difference < 0)
         printf("The texts are identical: %d tokens.\n", sides[0].stats.generated_tokens);
@@ -132,7 +132,7 @@ static int print(const struct cli_options *o, const struct esp_engine *engine,
     }
     if (o->session.values.temperature > 0 || difference < 0)
         return code;
-    fprintf(stderr, "espalier: the texts differ from token %d of the continuation on\n",
+    fprintf(stderr, "espalier: the texts differ, beginning with token %d of the continuation\n",
             difference - sides[0].stats.prompt_tokens + 1);
     return EXIT_BAD;
 }
@@ -198,10 +198,10 @@ const struct cli_command cli_compare = {
              CLI_SESSION | CLI(SIZE) | CLI(JSON),
     .chooses = CLI_SETTING(baseline) | CLI_SETTING(chat) | CLI_SETTING(system),
     .details =
-        "Both run in lock step on one text, each with its own caches and its own clock. "
+        "Both sides run in lock step on one text, each with its own caches and its own clock. "
         "At\ntemperature 0 their texts must be identical; if they differ, the exit code is "
-        "1. Above\ntemperature 0 the first writes the text, and the second drafts and verifies "
-        "along it.",
+        "1. Above\ntemperature 0 the first side writes the text, and the second drafts and "
+        "verifies the\nsame text.",
     .most = 1,
     .run = run,
 };

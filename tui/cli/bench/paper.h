@@ -1,7 +1,7 @@
 /* paper.h - reads a file that lists figures of a paper. The file also says where the table of a
  * suite has the corresponding figures.
  *
- * These files are sessions/samples/NAME.paper; README.md there describes their lines.
+ * These files are sessions/samples/NAME.paper; README.md in that folder describes their lines.
  */
 #ifndef ESP_CLI_PAPER_H
 #define ESP_CLI_PAPER_H

@@ -1,7 +1,7 @@
 /* suite.h - a suite describes an experiment of a paper: which configurations are run, what is
  * measured, and which tables and plots are made.
  *
- * A suite is a text file of sessions/suites/ (sessions/suites/README.md describes its lines).
+ * A suite is a text file in sessions/suites/ (sessions/suites/README.md describes its lines).
  * The table has a row for every choice of drafter and verifier with every combination of the
  * varied settings. Rows that need the same case share it, and the case runs once. If a choice
  * stands for several candidates, its row shows the best of them. Some measures also add rows

@@ -93,8 +93,8 @@ static int set(const struct planning *p, struct cli_case *c, const char *key, co
         const long number = strtol(value, &end, 10);
         if (*end || end == value || number < 1 || number > 1 << 24)
             return esp_fail(p->err, p->errlen, ESP_E_ARGUMENT,
-                            "%s: %s takes a whole number from 1 on, not '%s'", p->suite->path,
-                            key, value);
+                            "%s: %s takes a whole number of at least 1, not '%s'",
+                            p->suite->path, key, value);
         *(tokens ? &c->tokens : &c->prompt_tokens) = (int)number;
         return ESP_OK;
     }

@@ -2,7 +2,7 @@
  *
  * With -o FOLDER every completed run becomes a line of FOLDER/NAME.runs.jsonl. The first line
  * of this file identifies the models, the measure and the prompts. --resume reads the runs and
- * continues with the missing ones. At the end, or after Ctrl-C, tables and plots of all runs
+ * continues with the missing runs. At the end, or after Ctrl-C, tables and plots of all runs
  * are written.
  *
  * All cases with the same settings continue one prompt before the next prompt begins.
@@ -29,7 +29,7 @@
 #include "viz/export.h"
 #include "viz/safe.h"
 
-enum { TOGETHER = 24, LONGEST = 1 << 20 }; /* limits: open sessions, bytes of a line */
+enum { TOGETHER = 24, LONGEST = 1 << 20 }; /* most open sessions; most bytes of a line */
 
 struct running {
     const struct cli_options *o;

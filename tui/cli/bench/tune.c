@@ -254,7 +254,7 @@ static int print_json(const struct tuning *t, const char *written)
 static void print_text(const struct tuning *t, const char *written)
 {
     if (has_draft(t) && !is_pair(t))
-        printf("the draft is the target's own copy, quantised\n\n");
+        printf("the draft model is a quantised copy of the target\n\n");
     for (int i = 0; i < 2; i++)
         if (measured(t, i))
             print_contest(measured(t, i));
@@ -304,7 +304,7 @@ static int finish(const struct tuning *t)
     else
         print_text(t, written);
     if (t->o->write && !write)
-        esp_complain("interrupted; %s is kept as it is", path);
+        esp_complain("interrupted; %s is unchanged", path);
     return status < 0 ? cli_fail(err) : code;
 }
 

@@ -103,7 +103,7 @@ static void print_memory(const struct esp_engine *engine, const struct cli_optio
 
 static const int rows_shown[] = {1, 16, 64};
 enum { ROWS_SHOWN = sizeof rows_shown / sizeof *rows_shown };
-/* Numbers of ranks for which the time of a pass is predicted, too. */
+/* The time of a pass is also predicted for these numbers of ranks. */
 static const int ranks_shown[] = {2, 4, 8};
 enum { RANKS_SHOWN = sizeof ranks_shown / sizeof *ranks_shown };
 
@@ -131,7 +131,7 @@ static double expected(const struct esp_engine *engine, int ranks, int rows)
 static void print_predicted(const struct esp_engine *engine, int ranks, int i)
 {
     const int rows = rows_shown[i];
-    printf("  %-14s a pass of %d row%s takes %.2f ms or more; in a single such process "
+    printf("  %-14s a pass of %d row%s takes %.2f ms or more; in a single process "
            "%.2f ms",
            i == 0 ? "predicted" : "", rows, rows == 1 ? "" : "s", expected(engine, ranks, rows),
            expected(engine, 1, rows));
@@ -155,7 +155,7 @@ static void print_ranks(const struct esp_engine *engine)
         printf("  %-14s", "layers");
         for (int i = 0; i <= r.ranks; i++)
             printf("%s%d", i > 0 ? " + " : " ", r.layers[i]);
-        printf("; the first and the last are rank 0's, which has the LM head\n");
+        printf("; the first and the last number are for rank 0, which also has the LM head\n");
     } else {
         printf("    %-22s %10s  %s\n", "matrices", "MB a row", "parts");
     }
@@ -222,7 +222,8 @@ static void print_pair(const struct esp_model_info *target, const struct esp_mod
 {
     char same[160];
     if (draft->copy) {
-        printf("%-12s yes: the target's own copy, quantised, on its KV cache\n", "pair fits");
+        printf("%-12s yes: the target's own copy, quantised; it uses the target's KV cache\n",
+               "pair fits");
         return;
     }
     snprintf(same, sizeof same, "%s the same",

@@ -195,7 +195,7 @@ static int delete (struct job *job)
     struct esp_kept_session session;
     if (job->o->argument_count < 2)
         return esp_fail(job->err, sizeof job->err, ESP_E_ARGUMENT,
-                        "which session? espalier sessions lists them");
+                        "name a session; espalier sessions lists them");
     int status = find(job, &session);
     if (status == ESP_OK)
         status = esp_library_delete(job->library, session.id, job->err, sizeof job->err);
@@ -211,7 +211,7 @@ static int name(struct job *job)
     char words[48];
     if (job->o->argument_count < 2)
         return esp_fail(job->err, sizeof job->err, ESP_E_ARGUMENT,
-                        "which session? espalier sessions lists them");
+                        "name a session; espalier sessions lists them");
     int status = find(job, &session);
     join(words, sizeof words, job->o, 2);
     if (status == ESP_OK && *words && strtol(words, NULL, 10) > 0)

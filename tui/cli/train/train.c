@@ -60,7 +60,7 @@ const struct cli_command cli_train = {
         "\n"
         "selector: the target continues --pieces pieces of the text with eight sampling "
         "settings;\n"
-        "the verifier's formulas give the number of tokens that each tree would yield there.\n"
+        "the verifier's formulas give the number of tokens that each tree would yield.\n"
         "--verifier names one or several, separated by commas (default:\n"
         "nss,naivetree,spectr,specinfer,khisti,traversal).\n"
         "--goal speed: tokens per second; tokens: tokens per iteration; cheap-rows: tokens "

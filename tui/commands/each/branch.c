@@ -73,7 +73,7 @@ static int go_to(struct esp_control *control, int branch)
     return esp_branching_go(control, &point, NULL, ESP_FORK_NEW, false);
 }
 
-/* Goes to branch `number` of the list, counted from 1. If `number` is 0, goes to the branch
+/* Goes to branch `number` in the list, counted from 1. If `number` is 0, goes to the branch
  * that is `step` rows below the current one. */
 static int go_by(struct esp_control *control, int step, int number)
 {
@@ -233,8 +233,8 @@ static void complete(const struct esp_control *control, struct esp_choices *choi
     (void)control;
     if (*choices->before)
         return;
-    esp_choices_offer(choices, "next", "go to the next branch of the list");
-    esp_choices_offer(choices, "previous", "go to the previous branch of the list");
+    esp_choices_offer(choices, "next", "go to the next branch in the list");
+    esp_choices_offer(choices, "previous", "go to the previous branch in the list");
     esp_choices_offer(choices, "parent", "go to the branch from which this one starts");
     esp_choices_offer(choices, "name", "name the branch; without TEXT: remove its name");
     esp_choices_offer(choices, "mark", "mark the branch, or remove its mark");

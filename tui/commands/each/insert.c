@@ -31,7 +31,7 @@ static int run(struct esp_control *control, const char *arguments)
         return esp_refuse(control,
                           "write :insert TEXT, where TEXT replaces the text after the cursor");
     if (token < 0)
-        return esp_refuse(control, "there is no text yet; type its beginning");
+        return esp_refuse(control, "there is no text yet; submit a prompt first");
     point = (struct esp_branch_point){
         .place = esp_branches_before(&state->branches, state->branches.at, token + 1)};
     const bool blank = needs_blank(state, token + 1) && !ispunct((unsigned char)*arguments);

@@ -80,8 +80,8 @@ static void complete(const struct esp_control *control, struct esp_choices *choi
 const struct esp_command_ops esp_command_resume = {
     .name = "resume",
     .usage = "[SESSION]",
-    .summary = "continue a kept session (Tab lists them; default: the last one before "
-               "this), or the recording that is shown",
+    .summary = "continue a kept session (Tab lists them; default: the session before "
+               "this one), or the recording that is shown",
     .in = ESP_IN_BOTH,
     .run = run,
     .complete = complete,

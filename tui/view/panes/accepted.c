@@ -38,7 +38,8 @@ static bool is_of_token(const struct esp_shown *s)
 }
 
 /* Counts the accepted tokens of the iterations in memory since the last change of a setting. If
- * there is a cursor in the text, counts only the iteration that generated the token there. */
+ * there is a cursor in the text, counts only the iteration that generated the token at the
+ * cursor. */
 static struct esp_acceptance count_kept(const struct esp_shown *s)
 {
     struct esp_acceptance a = {.iterations = 0};

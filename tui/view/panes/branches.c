@@ -130,8 +130,8 @@ static void draw_branch(struct esp_canvas *canvas, const struct esp_shown *s,
                        canvas->ascii_text ? ESP_SAFE_ASCII : 0, from, strlen(from));
 }
 
-/* A family consists of the branches that begin at the same place of a text, and of the branch
- * that has this text, their parent. */
+/* A family is a group of branches: those that begin at the same place in a text, and their
+ * parent, which has this text. */
 struct family {
     int branch[COLUMNS]; /* (count) */
     int from[COLUMNS];   /* (count) index of the branch's first own token after that place */
@@ -150,8 +150,8 @@ static void add_member(struct family *f, int branch, int from)
     f->from[f->count++] = from;
 }
 
-/* Finds the family of the branches that begin at token `fork` of `parent`. If not all of them
- * fit, `branch` is a member in any case. */
+/* Finds the family of the branches that begin at token `fork` of `parent`. If the family has no
+ * room for all of them, `branch` is still a member. */
 static void find_family(struct family *f, const struct esp_branches *b, const struct list *list,
                         int parent, int fork, int branch)
 {

@@ -4,9 +4,9 @@
  * On the left and right are the trees of two iterations that cover the same place in the text.
  * Below them are the text with the iterations of both sessions, and the statistics. While the
  * pane follows the end of the text, it shows the newest place where both sessions start an
- * iteration. There both trees have the same context. Left and Right go to the previous and next
- * place where at least one session starts an iteration. Page Up and Page Down go to places
- * where both do.
+ * iteration. At this place both trees have the same context. Left and Right go to the previous
+ * and next place where at least one session starts an iteration. Page Up and Page Down go to
+ * places where both sessions start one.
  */
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* panes.c - the list of panes; see pane.h. */
+/* panes.c - lists the panes; see pane.h. */
 #include "tui/view/pane.h"
 
 #include <string.h>

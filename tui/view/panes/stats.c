@@ -53,7 +53,7 @@ static void draw_words(struct esp_canvas *canvas, int x, const struct esp_shown 
 }
 
 /* Draws "draft ████▌ 0.90" for each part of the time. The bars have the same scale and fixed
- * places. */
+ * positions. */
 static void draw_stages(struct esp_canvas *canvas, int y, const struct esp_figures *figures)
 {
     const double *seconds = figures->seconds;

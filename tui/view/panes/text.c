@@ -113,7 +113,7 @@ struct matches {
     const struct esp_wrap *w;
     const char *what;
     size_t length, end;
-    long at;      /* start of the match at this byte or else of the next match; -1 if none */
+    long at;      /* start of the match at the visited byte, or of the next match; or -1 */
     long current; /* start of the match that the search found last; -1 if none */
 };
 
@@ -640,7 +640,7 @@ static void title(const struct esp_shown *s, char *text, size_t size)
 
 const struct esp_pane_ops esp_pane_text = {
     .name = "text",
-    .summary = "the text; drafted and accepted tokens are underlined; a cursor walks them",
+    .summary = "the text; drafted and accepted tokens are underlined; a cursor moves over them",
     .title = title,
     .draw = draw,
     .request = request,

@@ -1,7 +1,7 @@
 /* timeline.c - the timeline pane has a column for each iteration, with the newest on the right.
  *
- *     tokens   committed by the iteration: accepted ones, and the target's own
- *     nodes    drafted: accepted, seen by the target, cut before
+ *     tokens   committed tokens: accepted drafts, and the target's own token
+ *     nodes    drafted nodes: accepted, seen by the target, cut before that
  *     ms       time: draft, verify, the rest
  *
  * Each of the three is a stacked bar, one or more rows high. Left and Right select an
@@ -163,7 +163,7 @@ static void draw_legend(struct esp_canvas *canvas, int rows, int gap, int y, int
 }
 
 /* Returns the leftmost of the `count` points that are shown. The pane shows the newest points.
- * If an iteration is held, it shows the points from that iteration on. */
+ * If the held iteration is older than these points, the pane begins with that iteration. */
 static int first_point(const struct esp_shown *s, int count)
 {
     const struct esp_course *course = &s->state->trace.course;
