@@ -346,7 +346,7 @@ int esp_cpu_restart_ranks(struct esp_backend *backend, double most, char *why, s
         cpu->ranks = old;
         old->lost = false; /* once */
         snprintf(cpu->failure, sizeof cpu->failure,
-                 "%.180s; the ranks could not be started again: %.180s", old->failure, err);
+                 "%.174s; the ranks could not be started again: %.180s", old->failure, err);
         return status;
     }
     cpu->ranks->times.seconds += old->times.seconds;

@@ -104,7 +104,7 @@ check "inspect predicts longer passes with 8 ranks if exchanges are slow: $(pred
     awk -v p="$(predicted)" 'BEGIN { split(p, ms); exit !(ms[2] > 3 && ms[3] > 1.2 * ms[2]) }'
 $ESPALIER inspect --ranks 2 --json >"$work/json"
 $ESPALIER inspect --ranks 3 --ranks-split layers >"$work/inspect"
-check "inspect prints the layers of each rank" grep -q "layers  *1 + 2 + 2 + 1; the first and the last are rank 0's" "$work/inspect"
+check "inspect prints the layers of each rank" grep -q "layers  *1 + 2 + 2 + 1; the first and the last number are for rank 0" "$work/inspect"
 check "inspect as JSON has the exchanges" grep -q '"exchanges":' "$work/json"
 
 # Imitates a machine with two memory nodes. One node has the first CPU, and the other node has

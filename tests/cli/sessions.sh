@@ -166,7 +166,7 @@ check "verify reproduces sampled continuations, too" sh -c "$sessions verify | g
 check "a session can be deleted" sh -c "$sessions delete 1 | grep -q 'session 1 is deleted'"
 check "a deleted session is unknown" fails 1 "no session '1' is kept" $sessions show 1
 check "the words of a deleted session are no longer in the file" sh -c "$sessions search fox | grep -q 'no text has'; ! strings '$library' 2>/dev/null | grep -q 'then a fox'"
-check "delete without a session is refused" fails 1 "which session" $sessions delete
+check "delete without a session is refused" fails 1 "name a session" $sessions delete
 
 # If the folder cannot be written, or the file is not a library, generation must continue.
 if [ "$(id -u)" != 0 ]; then
