@@ -80,7 +80,7 @@ check "only the newer compiler uses a compression that old drivers cannot read" 
 plan cuda-kit >"$work/plan"
 check "the kit contains both plugins" grep -q "cp $work/build/libespalier-cuda.so $work/build/libespalier-cuda12.so" "$work/plan"
 plan NVCC12="$work/nvcc-13.0" cuda >"$work/plan"
-check "a second compiler is refused if it is not of CUDA 12" grep -q "no nvcc of CUDA 12" "$work/plan"
+check "a second compiler is refused if it is not of CUDA 12" grep -q "not an nvcc of CUDA 12" "$work/plan"
 plan CI=true check | grep -e "-Xptxas -O0.* -MF " >"$work/plan"
 check "CI compiles CUDA without optimisation by ptxas" test "$(wc -l <"$work/plan")" -gt 20
 check "CI compiles CUDA into a separate folder" test "$(grep -vc -- "-MF $work/build/checked/" "$work/plan")" -eq 0

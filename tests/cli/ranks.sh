@@ -179,6 +179,11 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 mpi_left() { # lists the processes of ranks over MPI, the oldest first
     ps -eo pid=,stat=,args= --sort start_time | grep -v grep | awk -v of="$(realpath "$BUILD")/espalier-rank" '$2 !~ /Z/ && index($0, of) && / --serve \/proc/'
 }
+by_hand() { # lists the ranks of a group that the user's own mpirun has started, except rank 0, which has a child process
+    ps -eo pid=,ppid=,stat=,args= | awk -v of="espalier-rank.$mpi" '{ parent[$2] = 1 }
+        $3 !~ /Z/ && substr($4, length($4) - length(of) + 1) == of && $5 != "--serve" { rank[$1] = 1 }
+        END { for (pid in rank) if (!(pid in parent)) print pid }'
+}
 for mpi in openmpi mpich; do
     if [ ! -x "$BUILD/espalier-rank.$mpi" ] || ! command -v mpirun.$mpi >/dev/null; then
         echo "  not checked, because it is not installed: ranks over $mpi"
@@ -193,6 +198,16 @@ for mpi in openmpi mpich; do
     mpirun.$mpi -n 2 "$BUILD/espalier-rank.$mpi" "$ESPALIER" generate -p x --target nowhere >"$work/text" 2>"$work/err"
     check "mpirun fails if the program fails" test $? != 0
     check "the program's error message is printed" grep -q "^espalier: .*nowhere" "$work/err"
+    # The rank stops answering. The program gives up, and nobody else can end the rank.
+    ESPALIER_RANKS_PATIENCE=0.4 timeout 60 mpirun.$mpi -n 2 "$BUILD/espalier-rank.$mpi" "$ESPALIER" generate \
+        -p x -n 100000 --window 50 --ignore-eos --drafter ar >"$work/text" 2>"$work/err" &
+    program=$!
+    while kill -0 $program 2>/dev/null && [ ! -s "$work/text" ]; do sleep 0.02; done
+    kill -STOP $(by_hand)
+    wait $program
+    check "mpirun fails if a rank does not answer ($mpi)" test $? -ne 0 -a $? -ne 124
+    check "the program says which rank did not answer ($mpi)" grep -q "^espalier: .*rank 1 of 2 has not answered" "$work/err"
+    check "no rank is left ($mpi)" test -z "$(by_hand)"
     slow 2 --hosts localhost --launcher mpirun.$mpi
     kill -KILL $(mpi_left | awk '$3 ~ /espalier-rank/ { print $1 }' | tail -n 1)
     wait $program

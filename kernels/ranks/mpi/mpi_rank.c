@@ -120,13 +120,15 @@ static int cross(struct esp_shm *s)
 }
 
 /* Runs until the program has closed the group and its last order has been sent, or until the
- * program is gone. */
+ * program is gone. Returns a negative status if the program has sent no last order, because then
+ * the other ranks still wait for one. */
 static int be_bridge(struct esp_shm *s)
 {
     int status = ESP_OK;
     while (status == ESP_OK)
         status = cross(s);
-    return atomic_load(&s->memory->left) ? (int)ESP_OK : status;
+    return atomic_load(&s->memory->left) && !atomic_load(&s->memory->failed) ? (int)ESP_OK
+                                                                             : status;
 }
 
 /* Runs the bridge for a program that has started the ranks. */
