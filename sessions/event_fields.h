@@ -19,8 +19,8 @@ enum esp_member_kind {
     ESP_FIELD_DOUBLE,
     ESP_FIELD_FLAG,     /* bool */
     ESP_FIELD_TEXT,     /* char[size]; it is only shown, so it may be truncated */
-    ESP_FIELD_KEPT,     /* const char *, a text that is valid as long as the event */
-    ESP_FIELD_GAUGE,    /* const char *, a name that is valid as long as the recording */
+    ESP_FIELD_KEPT,     /* const char *, a text that is valid while the event exists */
+    ESP_FIELD_GAUGE,    /* const char *, a name that is valid while the recording exists */
     ESP_FIELD_VERDICT,  /* uint8_t, enum esp_verdict */
     ESP_FIELD_REASON,   /* uint8_t, enum esp_reason */
     ESP_FIELD_SOURCE,   /* uint8_t, enum esp_source */

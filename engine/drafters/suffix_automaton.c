@@ -234,8 +234,8 @@ static bool sooner(const struct esp_suffix *s, int32_t a, int32_t b)
     return x->count != y->count ? x->count > y->count : x->end > y->end;
 }
 
-/* Returns the edge of a state that comes after edge `after` (-1 means the first edge), or -1.
- */
+/* Returns the edge that comes after edge `after` of a state, or its first edge if `after` is
+ * -1. Returns -1 if there is none. */
 static int32_t next_edge(const struct esp_suffix *s, int32_t state, int32_t after)
 {
     int32_t best = -1;

@@ -1,5 +1,5 @@
-/* selector.h - runs a trained selector, which chooses (K, L1, L2), and reads and writes its
- * file (delayed-tree-expansion, sec. 6).
+/* selector.h - runs a trained selector, which chooses (K, L1, L2). Also reads and writes the
+ * selector's file (delayed-tree-expansion, sec. 6).
  *
  * A selector is for one pair of models, one verifier and one goal. Its file is in the
  * safetensors format, in the folder of the target's weights; its name is

@@ -73,8 +73,8 @@ static void close_example(struct example *e)
     esp_cpu_free(e->cut);
 }
 
-/* Writes the nanoseconds per block of both ways. Each is the minimum of several rounds, in
- * which the two ways alternate. */
+/* Writes how many nanoseconds each of the two ways takes per block. Each time is the minimum
+ * of several rounds, in which the two ways alternate. */
 static void time_rows(double ns[2], struct example *e, const struct esp_cpu_isa *isa, int rows)
 {
     e->product.rows = rows;

@@ -281,7 +281,7 @@ wrong "a tree that is too large" "max_nodes 5000" "max_nodes takes a number up t
 wrong "an invalid value" "set temp hot" "temp takes a number"
 wrong "an invalid cost" "set row_cost -1" "row_cost takes a fraction of a pass"
 wrong "only one of the two costs" "set row_cost 0.1" "row_cost and draft_cost must be given together"
-wrong "a grid in a line that is not 'best'" "choice fixed:D={2,3}" "write best"
+wrong "a grid in a line that is not 'best'" "choice fixed:D={2,3}" "use a 'best' line"
 wrong "a variable that no line varies" 'choice fixed:D=$D' "does not name a key of a vary line"
 wrong "an unknown drafter" "choice nonsense" "nonsense"
 wrong "a brace that is not closed" "best fixed:D={2 as x" "has no }"

@@ -123,9 +123,9 @@ TEST(conversations_are_written_as_their_templates_write_them)
     CHECK(compared > 200, "%d", compared);
 }
 
-/* Returns whether the chat template leaves the system prompt at the beginning, and writes an
- * answer as the cue followed by the model's text. The cue is the text that asks the model to
- * answer. */
+/* Returns whether the chat template has two properties: it leaves the system prompt at the
+ * beginning, and it writes an answer as the cue followed by the model's text. The cue is the
+ * text that asks the model to answer. */
 static bool keeps_turns(const struct esp_chat *chat)
 {
     const unsigned variant = chat->variant, both = ESP_AT_CUE | ESP_AT_ANSWER;

@@ -144,7 +144,7 @@ static double difference_from_cpu(struct model *m)
 /* ------------------------------------------------------------------ tests */
 
 /* If attention adds nothing, the results differ only because float32 sums have another order,
- * and because some activations are therefore rounded to the next integer. If activations were
+ * and because this rounds some activations to a neighbouring integer. If activations were
  * 16-bit floats, the error would be 1e-3. */
 TEST(every_type_agrees_with_the_cpu)
 {

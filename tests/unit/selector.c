@@ -220,8 +220,8 @@ TEST(features_are_entropies_and_divergences)
 
 struct chosen {
     struct esp_shape_choice choice[64];
-    /* `rows_before` counts the first draft passes that also computed the token before the
-     * root */
+    /* rows_before: in how many iterations the first draft pass also computed the token before
+     * the root */
     int count, rows_before;
 };
 

@@ -349,9 +349,10 @@ static int add_row(struct planning *p, int choice)
     p->row = &row;
     status = add_grid(p, spec);
     if (status == ESP_OK && row.count > 1 && !c->best)
-        status = esp_fail(p->err, p->errlen, ESP_E_FORMAT,
-                          "%s: '%s' stands for several choices: write best, or vary a $NAME",
-                          p->suite->path, c->spec);
+        status =
+            esp_fail(p->err, p->errlen, ESP_E_FORMAT,
+                     "%s: '%s' stands for several choices; use a 'best' line, or vary a $NAME",
+                     p->suite->path, c->spec);
     plan->row[plan->rows++] = row;
     return status;
 }

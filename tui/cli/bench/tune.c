@@ -356,7 +356,7 @@ const struct cli_command cli_tune = {
     .most = 1,
     .temperature = SAMPLING,
     .details =
-        "Every line is a prompt; without -p, -f and -, a few built-in prompts are used, and "
+        "Every line is a prompt; without -p, -f or -, a few built-in prompts are used, and "
         "without\n-n as many tokens as the time allows. Candidates are measured at temperature "
         "0 and at --temp\n(default 0.6; with --temp 0, only at 0). The slower half is dropped, "
         "several times. Ctrl-C ends the\nmeasurement and prints what is known.",
