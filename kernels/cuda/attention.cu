@@ -1,4 +1,4 @@
-/* attention.cu - tree attention of exact mode: queries of a batch see the prefix and their own
+/* attention.cu - tree attention for exact mode: queries of a batch see the prefix and their own
  * ancestors. Sums always have the same order. Default mode uses attention_mma.cu.
  *
  * A query sees the cache rows of the prefix, and then those later rows that its list names

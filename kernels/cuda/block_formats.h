@@ -118,7 +118,7 @@ static __device__ __forceinline__ uint4 table_of(enum esp_dtype dtype)
     return table;
 }
 
-/* Returns 2^(e - 128), where e is the byte that `p` has for an output. */
+/* Returns 2^(e - 128), where e is the byte of an output in the array `p`. */
 static __device__ __forceinline__ float half_power(const char *p, int output)
 {
     const uint32_t e = (uint8_t)p[output];
@@ -160,8 +160,8 @@ static __device__ __forceinline__ uint32_t k_half(const char *unit, int output, 
     return byte_of(unit, 0, 32, 128, output, i / 64 * 32 + i % 32) >> i / 32 % 2 * 4 & 15;
 }
 
-/* The sizes of a unit of a format. A unit has BYTES bytes and SUBS groups of 32 columns. UNITS
- * units are copied at a time. */
+/* Defines the sizes of a unit of a format. A unit has BYTES bytes and SUBS groups of 32
+ * columns. UNITS units are copied at a time. */
 template <enum esp_dtype D> struct esp_block_unit;
 #define X(name, gguf, numbers, bytes, ...)                                                     \
     template <> struct esp_block_unit<ESP_##name> {                                            \

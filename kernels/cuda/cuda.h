@@ -138,7 +138,7 @@ struct esp_cuda_cost {
     double cache;      /* bytes that all blocks read and find in the second-level cache */
     double flight;     /* bytes of `memory` that a block has in flight; 0 means no limit */
     double issue;      /* instructions of a block's warps in its loop; 0 means no limit */
-    double products;   /* multiply-adds of a block on tensor cores; on bytes, each is half */
+    double products;   /* multiply-adds of a block on tensor cores; those of bytes count half */
     double end_cycles; /* cycles of shared memory that a block needs after its loop */
     double ahead;      /* bytes of `memory` that a persistent block reads ahead */
     double blocks;     /* blocks with this cost (if persistent: tiles); 0 means all */
@@ -283,11 +283,12 @@ struct esp_cuda_weights {
 
 enum { ESP_CUDA_PIECE = 8 << 20 }; /* bytes that are sent to the device at a time */
 /* Loads the tensors of w->base.desc. Returns 0, or a negative status. After a failure, the
- * caller must free what w has. */
+ * caller must free the memory that w owns. */
 int esp_cuda_weights_load(struct esp_cuda_weights *w, struct esp_cuda_backend *backend,
                           esp_progress *progress, void *user);
-/* Returns the bytes that the weights take on the device. With a limit, as many layers as fit
- * stay on the device. If not even the minimum fits, returns the minimum. */
+/* Returns the bytes that the weights take on the device. If desc->limit sets a limit, as many
+ * layers as fit into it stay on the device. If the weights exceed the limit even then, returns
+ * the fewest bytes that they can take. */
 size_t esp_cuda_weights_need(const struct esp_model_desc *desc);
 /* Returns whether any matrix of the model is quantised. */
 bool esp_cuda_has_blocks(const struct esp_model_desc *desc);
@@ -443,9 +444,9 @@ struct esp_cuda_states {
     int layers; /* number of recurrent layers; if 0, the other members are not used */
     struct esp_state_plan plan;
     void *plan_memory;   /* memory of the host for the arrays of `plan` */
-    int32_t *saved;      /* (state_slots) tokens before each copy, plus 1; 0 means empty */
-    size_t width, rates; /* values of a token that are convolved; number of state heads */
-    size_t key_values, values; /* number of values in a token's keys, and in its updates */
+    int32_t *saved;      /* (state_slots) number of tokens before each copy, plus 1; 0: empty */
+    size_t width, rates; /* width: convolved values of a token; rates: number of state heads */
+    size_t key_values, values; /* numbers in a token's keys (key_values) and updates (values) */
     size_t out;                /* number of values that a mixer outputs for a token */
     int keys;                  /* number of keys that a thread of mixer.cu computes */
     size_t each;               /* numbers in the states of a layer */
@@ -567,7 +568,7 @@ static inline bool esp_cuda_enter_rank(const struct esp_cuda_cache *c)
 }
 
 /* Returns whether the kernels of this cache's passes begin early (device.h). If the model has
- * streamed layers, they do not, because they also wait for copies. */
+ * streamed layers, its kernels do not begin early, because they also wait for copies. */
 static inline bool esp_cuda_early(const struct esp_cuda_cache *c)
 {
     return esp_cuda_backend_of(c)->early && !esp_cuda_weights_of(c)->stream;
@@ -668,7 +669,7 @@ void esp_cuda_route(struct esp_cuda_cache *c, const struct esp_cuda_layer *held,
  * from c->outputs to the columns of their tokens. */
 void esp_cuda_logits(struct esp_cuda_cache *c, int rows);
 /* These compute the softmax and the top-k of a draft step, for logits over the model's own
- * vocabulary. The softmax takes one launch or six. */
+ * vocabulary. The softmax takes either one launch or six launches. */
 void esp_cuda_step_softmax(struct esp_cuda_cache *c, int rows);
 void esp_cuda_step_top_k(struct esp_cuda_cache *c, int rows);
 
@@ -699,8 +700,8 @@ struct esp_cuda_product {
     bool by_pair;
     bool cut; /* for quantised weights: the kernel that computed x has quantised it */
     /* For norms in halves (norm.h), only in matmul.cu. `normed` is true if x is the first half
-     * of a norm. If `next` is not NULL, an ADD also writes the first half of this norm to
-     * c->normed. */
+     * of a norm. If `next` is not NULL, the epilogue ADD also writes the first half of the
+     * norm `next` to c->normed. */
     bool normed;
     const struct esp_cuda_norm *next;
     size_t first; /* for `next`: the first column of the residual stream that ADD changes */
@@ -762,7 +763,7 @@ int esp_cuda_lt_run(struct esp_cuda_backend *backend, const struct esp_cuda_lt_p
 /* Pinned memory for the arguments and results of calls, and device memory of the same size for
  * arguments that should be copied there. Calls use it from front to back, and start at the
  * front again when the stream is idle. So a call never overwrites the arguments of an earlier
- * call that did not wait. The memory grows only if a call needs more than all calls before. */
+ * call that did not wait. The memory grows only if a single call needs more than all of it. */
 struct esp_cuda_transfer {
     char *host, *device; /* (bytes) */
     size_t bytes, used;
@@ -807,9 +808,9 @@ void esp_cuda_states_lay_out(struct esp_cuda_arena *arena, struct esp_cuda_state
                              const struct esp_model_desc *d, size_t rows);
 int esp_cuda_states_open(struct esp_cuda_states *s, const struct esp_model_desc *d);
 void esp_cuda_states_close(struct esp_cuda_states *s);
-/* Plans the pass of a batch. If the batch begins a text, sets the states to zero. The cache's
- * `folded` is -1 until esp_cuda_states_end() is called. Returns ESP_E_ARGUMENT if the batch
- * does not match the states. */
+/* Plans the pass of a batch. If the batch starts a new text, sets the states to zero. The
+ * cache's `folded` is -1 until esp_cuda_states_end() is called. Returns ESP_E_ARGUMENT if the
+ * batch does not match the states. */
 int esp_cuda_states_begin(struct esp_cuda_cache *c, const struct esp_batch *batch);
 /* Writes the plan to `visit`, which is in a pinned block. Returns the number of elements. */
 int esp_cuda_states_write(const struct esp_cuda_cache *c, struct esp_cuda_visit *visit);

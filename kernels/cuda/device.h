@@ -130,9 +130,9 @@ static inline void esp_load(const struct esp_launch &launch)
             ESP_START(kernel, grid, block, shared, stream, ##__VA_ARGS__);                     \
     } while (0)
 
-/* The first compute capability on which kernels can begin early: ESP_EARLY_ARCH in the form of
- * the compiler, and ESP_EARLY_PTX in the form of the runtime. ESP_EARLY_DRIVER is the first
- * driver that can capture such kernels in a graph. */
+/* The first compute capability on which kernels can begin early. ESP_EARLY_ARCH is compared
+ * with the compiler's __CUDA_ARCH__, and ESP_EARLY_PTX with the runtime's ptxVersion.
+ * ESP_EARLY_DRIVER is the first driver that can capture such kernels in a graph. */
 #define ESP_EARLY_ARCH 900
 enum { ESP_EARLY_PTX = 90, ESP_EARLY_DRIVER = 12030 };
 

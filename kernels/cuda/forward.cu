@@ -350,7 +350,7 @@ static bool adjacent(const struct esp_batch *b)
 }
 
 /* Sends the numbers of a pass to all GPUs. If there is a graph for the pass, launches it on all
- * GPUs. *launched becomes whether there is one. */
+ * GPUs. *launched becomes true if there is one, and false otherwise. */
 static int launch(struct esp_cuda_cache *c, const struct esp_cuda_shape *s,
                   const struct esp_batch *b, const struct esp_cuda_step *step, bool *launched)
 {

@@ -1,5 +1,5 @@
-/* matmul.cu - our own product y = W x + bias, for up to 64 rows of x at a time. It takes as
- * long as reading W.
+/* matmul.cu - computes the product y = W x + bias without cuBLASLt, for up to 64 rows of x at a
+ * time. This takes as long as reading W.
  *
  * A tensor core instruction multiplies a tile of 16 outputs and 16 columns of W with the same
  * columns of 8 rows of x. These may be any 16 columns, if they are the same in W and x. So lane
@@ -237,8 +237,9 @@ static __device__ __forceinline__ void multiply(const uint4 *from, float sum[HIG
     }
 }
 
-/* Returns where shared memory has the thread's operands of its warp's step number i. Step 0
- * uses the last stage, because the sums of the previous tiles leave AHEAD bytes of it free. */
+/* Returns the address in shared memory of the thread's operands for step number i of its warp.
+ * Step 0 uses the last stage, because the sums of the previous tiles leave AHEAD bytes of it
+ * free. */
 template <int HIGH, int GROUPS, int DEEP>
 static __device__ __forceinline__ uint4 *stage_of(uint4 *ring, int i)
 {

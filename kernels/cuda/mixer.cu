@@ -103,7 +103,8 @@ static __global__ void conv_kernel(struct esp_cuda_arrays at, struct mixer_args 
 
 /* The convolved values of a token have a part for each head of queries, of keys and of values.
  * Returns where part `part` begins. *head becomes the number of the value head, or -1 for a
- * head of queries or keys. *query becomes whether this is a head of queries. */
+ * head of queries or keys. *query becomes true for a head of queries, and false
+ * otherwise. */
 static __device__ int find_part(const struct mixer_args &a, int part, int *head, bool *query)
 {
     const int keys = a.key_heads * a.key_dim, values = a.state_heads * a.value_dim;
@@ -351,8 +352,8 @@ static __device__ __forceinline__ void update_row(const struct esp_cuda_arrays &
  */
 enum { TOGETHER = 32, ROOM_BYTES = TOGETHER * 2 * ESP_STATE_COLUMNS * sizeof(float) };
 
-/* Returns where shared memory has what row `i` has read from the state with its key (which = 0)
- * or with its query (which = 1). */
+/* Returns the address in shared memory of the number that row `i` has read from the state, with
+ * its key (which = 0) or with its query (which = 1). */
 static __device__ __forceinline__ float *place_of(float *room, int i, int which,
                                                   const struct part &b)
 {

@@ -10,8 +10,8 @@ enum { ESP_CUDA_OWN_ROWS = 64 }; /* only products of more rows can use cuBLASLt 
 /* The properties of a pass that decide which kernels are launched. */
 struct esp_cuda_shape {
     int rows, chunks;
-    int keys;       /* number of cache rows, with the rows of the pass; only for timing */
-    bool step;      /* a draft step, in a graph */
+    int keys;       /* number of cache rows, including the rows of the pass; only for timing */
+    bool step;      /* the pass is a draft step in a graph */
     bool fc;        /* the residual stream is the output of a draft head's fc */
     bool states;    /* hidden states are returned */
     int head_rows;  /* number of rows whose logits are wanted */

@@ -19,7 +19,7 @@
 
 enum {
     ESP_PART = 4096,               /* values of a row that one block reads */
-    ESP_VOCABULARY_MOST = 1 << 20, /* because a rank has 20 bits for the index */
+    ESP_VOCABULARY_MOST = 1 << 20, /* a rank has only 20 bits for the index */
     ESP_COUNTERS = 1024,
 };
 

@@ -291,7 +291,7 @@ static const struct esp_tensor *output_of(const struct esp_layer *l)
     return esp_recurs(l->mixer) ? &l->mixed : &l->output;
 }
 
-/* Finds the source of a row of the matrix that a layer's `parts` form. `user` is a struct
+/* Finds the source of a row of the matrix that joins a layer's `parts`. `user` is a struct
  * parts. */
 static struct source find_input(const void *user, int row)
 {
@@ -302,8 +302,8 @@ static struct source find_input(const void *user, int row)
     return {p->tensor[i], p->bias[i], row};
 }
 
-/* Finds the source of a row of the matrix that gate and up form. `user` is {gate, its bias, up,
- * its bias}. */
+/* Finds the source of a row of the matrix that joins gate and up. `user` is {gate, its bias,
+ * up, its bias}. */
 static struct source find_gated(const void *user, int row)
 {
     const struct esp_tensor *const *pair = (const struct esp_tensor *const *)user;
@@ -375,8 +375,8 @@ static void send_rows(struct loader *l, const float *to, const struct esp_tensor
 
 /* ------------------------------------------------------------------ the layout */
 
-/* Takes memory for `count` matrices of 16-bit floats, one after another. There are several if
- * they belong to experts. */
+/* Takes memory for `count` matrices of 16-bit floats, one after another. There are several
+ * only if they belong to experts. */
 static struct esp_cuda_matrix take_matrices(struct loader *l, int rows, int columns, bool bias,
                                             int count)
 {
@@ -427,7 +427,7 @@ bool esp_cuda_has_blocks(const struct esp_model_desc *d)
     return any;
 }
 
-/* Returns the number of rows of the matrix that gate and up form. */
+/* Returns the number of rows of the matrix that joins gate and up. */
 static int up_rows(int ffn)
 {
     return (int)(2 * esp_cuda_pad(ffn, ESP_CUDA_TILE / 2));

@@ -82,8 +82,8 @@ static int first_seen(const struct esp_attention *a, int query, int m)
 }
 
 /* Returns whether any of m queries sees a row of the block. Must be called for the blocks in
- * ascending order, because next[i] stores where the search in a->extra of query query + i
- * continues. */
+ * ascending order, because next[i] stores where in a->extra the search for query number
+ * query + i continues. */
 static bool is_seen(const struct esp_attention *a, int query, int m, int block, int *next)
 {
     const int first = block * ESP_LANES, end = first + ESP_LANES;

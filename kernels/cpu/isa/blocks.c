@@ -44,8 +44,8 @@ enum { PARTS = ESP_SIMD == 4 ? 2 : 1 };
 enum { NEAR = 1024, FAR = 8192, LINE = 64, HALF = 32 };
 
 /* Loops over the eight parts of a block. The code for a part depends only on its index modulo
- * `some`, so it is enough to unroll `some` iterations. More would not fit in the instruction
- * cache. */
+ * `some`, so it is enough to unroll `some` iterations. More iterations would not fit in the
+ * instruction cache. */
 #define FOR_EIGHT(i, some)                                                                     \
     _Pragma("GCC unroll 1") for (int first_ = 0; first_ < 8; first_ += some)                   \
         UNROLL for (int i = first_; i < first_ + some; i++)

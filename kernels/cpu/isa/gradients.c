@@ -9,7 +9,7 @@
 #include "kernels/cpu/isa/parts.h"
 
 /* load() returns elements i..i+15 of x (n), with `fill` instead of elements after the end.
- * store() writes them, but nothing after the end. */
+ * store() writes elements i..i+15 of x, but none after the end. */
 V16 struct v16 load(const float *x, size_t i, size_t n, float fill)
 {
     return n - i < ESP_LANES ? v16_load_part(x + i, (int)(n - i), fill) : v16_load(x + i);

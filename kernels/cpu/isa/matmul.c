@@ -2,9 +2,9 @@
  * a pass.
  *
  * One output is one chain of fused multiply-adds over the inputs in order, starting from the
- * bias. A tile has rows * panels * 32 such chains in registers, and loops over the inputs once.
- * The chains are independent, so the shape of the tile changes only the speed. For the same
- * reason a row's result does not depend on its batch.
+ * bias. One loop over the inputs computes a tile, which has rows * panels * 32 such chains in
+ * registers. The chains are independent, so the shape of the tile changes only the speed. For
+ * the same reason a row's result does not depend on its batch.
  *
  * With one row, every weight is used only once, so memory limits the speed. Several panels are
  * then computed at the same time: this gives enough independent chains to hide the latency of

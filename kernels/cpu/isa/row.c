@@ -2,9 +2,10 @@
  * probabilities.
  *
  * One loop over the row finds the k largest values. It compares 16 values at a time with the
- * smallest of the k largest values so far. After a few hundred values, almost none is larger.
- * So the loop takes little more time than the comparisons. Of two equal values, the value with
- * the lower index ranks first. All backends use this rule, so their results agree.
+ * smallest of the k largest values so far. After a few hundred values, almost all
+ * further values are smaller. So the loop takes little more time than the comparisons. Of two
+ * equal values, the value with the lower index ranks first. All backends use this rule, so
+ * their results agree.
  *
  * Top-p ("nucleus") sampling (Holtzman et al. 2020) selects the largest values until their sum
  * reaches p. A quickselect that adds up probabilities finds the last selected value without
