@@ -43,7 +43,9 @@ template <typename T, int DIM, int WARPS_HIGH> struct tiling {
 /* Divides the cache rows that a pass sees into tiles: first the rows of the prefix, and then
  * the rows after it. */
 struct tiles {
-    int keys, prefix, end; /* keys in a tile; cache rows of the prefix; all cache rows */
+    /* keys: number of keys in a tile. prefix: number of cache rows of the prefix. end: number
+     * of all cache rows. */
+    int keys, prefix, end;
     int of_prefix, all;
 
     __device__ __forceinline__ int start(int tile) const

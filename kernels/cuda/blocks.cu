@@ -100,7 +100,8 @@ enum { FLOAT_BITS = 0x4b400000 };
 
 /* Multiplies 256 high + low by the scale of a row's activations, a power of two. */
 struct scaler {
-    float one, high, less; /* the scale; 256 times the scale; removes what FLOAT_BITS adds */
+    /* one: the scale. high: 256 times the scale. less: a summand that removes FLOAT_BITS. */
+    float one, high, less;
 
     /* Only the second addition can round, and it rounds as a conversion of the whole integer
      * would. */
@@ -459,8 +460,8 @@ template <enum esp_dtype D, int HIGH, int GROUPS> static variant variant_of(int 
 
 /* Returns the variants of the kernel for a format: two for each number of rows (8, 16 and 64).
  * The first of the two fits into 99 KB of shared memory; for Q6_K, it has only one tile. In the
- * other formats, the two variants for 8 and for 16 rows are the same. For Q6_K, there are not
- * enough registers for four tiles. */
+ * other formats, the two variants for 8 rows are the same, and so are the two variants for 16
+ * rows. For Q6_K, there are not enough registers for four tiles. */
 template <enum esp_dtype D> static const variant *variants_of()
 {
     enum { LOW = esp_block_format<D>::FORM == TWO_SCALES ? 1 : 2, HIGHEST = 2 * LOW };

@@ -31,9 +31,9 @@ struct esp_cuda_stream;
 struct esp_cuda_cut;
 struct esp_cuda_gpus;
 
-/* The values that a call has not delivered to its caller yet. They are copied from `from`, in
- * pinned memory, to `to` when the stream is idle. The caller owns `to` and may free it after a
- * failure, so a call that fails discards all answers. */
+/* The values that a call has not delivered to its caller yet. They are copied from `from`, which
+ * is in pinned memory, to `to` when the stream is idle. The caller owns `to` and may free it
+ * after a failure, so a call that fails discards all answers. */
 struct esp_cuda_answer {
     struct esp_cuda_rows *rows;
     void *to;
@@ -365,8 +365,8 @@ struct esp_cuda_pass {
     size_t states_stride;
     const float *input; /* input of a draft head: rows of `input_stride` numbers */
     size_t input_stride;
-    /* The plan for recurrent layers: the number of its entries, the number of its steps, and
-     * how many tokens the states include before the pass. */
+    /* The plan for recurrent layers has `entries` entries and `steps` steps. Before the pass,
+     * the states include `folded` tokens. */
     int32_t entries, steps, folded;
     struct esp_cuda_step step;
 };

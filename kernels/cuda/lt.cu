@@ -214,7 +214,7 @@ int esp_cuda_lt_choose(struct esp_cuda_backend *backend, const struct esp_cuda_l
 }
 
 /* If no algorithm has been chosen for the shape, this function chooses one for which the
- * existing workspace is large enough, because nothing is allocated during a generation. */
+ * existing workspace is large enough, because nothing is allocated while text is generated. */
 int esp_cuda_lt_run(struct esp_cuda_backend *backend, const struct esp_cuda_lt_product *p,
                     bool *done)
 {

@@ -34,7 +34,7 @@ struct mixer_args {
      * the updates begin. */
     size_t writes, decays, key_values, updates;
     float *convolved, *products, *state, *stack, *o;
-    size_t each, out; /* numbers in a layer's states; in a row of `o` or of the output */
+    size_t each, out; /* each: numbers in a layer's states; out: in a row of `o` or output */
 };
 
 static __device__ __forceinline__ float silu(float x)

@@ -309,8 +309,8 @@ static size_t free_of_one(const struct esp_backend *backend)
     return esp_cuda_fine(cudaMemGetInfo(&left, &total)) ? left : 0;
 }
 
-/* Several GPUs are treated as one GPU. Its free memory is the free memory of the fullest GPU,
- * times the number of GPUs. */
+/* Several GPUs are treated as one GPU. Its free memory is the free memory of the GPU that
+ * has the least, times the number of GPUs. */
 static size_t memory_free(const struct esp_backend *backend)
 {
     const struct esp_cuda_gpus *gpus = ((const struct esp_cuda_backend *)backend)->gpus;

@@ -1,8 +1,8 @@
 /* read_rate.cu - measures how fast this device reads its memory, which limits every pass of
  * few rows.
  *
- * One large block is read with 16-byte loads by as many threads as fit on the device. The
- * result is the rate of the fastest of several runs, timed by the device.
+ * One large area of memory is read with 16-byte loads by as many threads as fit on the device.
+ * The result is the rate of the fastest of several runs, timed by the device.
  */
 #include "kernels/cuda/cuda.h"
 

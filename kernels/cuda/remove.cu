@@ -1,5 +1,5 @@
-/* remove.cu - removes one token from a row of probabilities and normalises the rest, for draws
- * without replacement. */
+/* remove.cu - removes one token from a row of probabilities and normalises the remaining
+ * probabilities, for draws without replacement. */
 #include "kernels/cuda/total.h"
 
 namespace

@@ -20,7 +20,7 @@ struct draw {
     const float *row;            /* (n) */
     const int32_t *excluded;     /* (per) */
     const int32_t *drawn;        /* (done) */
-    const unsigned char *marked; /* (chunks) whether a chunk has an excluded or drawn token */
+    const unsigned char *marked; /* (chunks) 1 if a chunk has an excluded or drawn token */
     int per, done;
 
     __device__ double operator()(int token) const

@@ -17,7 +17,7 @@ enum {
 namespace
 {
 
-/* Results of the steps for one row, which later steps read. */
+/* Results of the steps for one row. Later steps read these results. */
 struct row_state {
     double total;
     uint64_t cut;

@@ -90,7 +90,7 @@ static __device__ __forceinline__ float esp_cuda_put_output(const struct esp_cud
 }
 
 /* Fills the columns of the logits after the model's vocabulary with -1e30. All blocks call
- * this, but only the last block of the grid's x dimension writes. */
+ * this, but only the last block in the x dimension of the grid writes. */
 static __device__ __forceinline__ void esp_cuda_fill_logits(const struct esp_cuda_arrays &at,
                                                             const struct esp_cuda_span &s,
                                                             int outputs)

@@ -195,7 +195,7 @@ struct tile {
  * `half` selects the half. The functions below also contain code that unpacks the other half,
  * but the compiler removes it, because nothing uses its results. */
 struct way {
-    int rows;   /* number of rows by which a block is multiplied together; 0 means all */
+    int rows;   /* number of rows by which a block is multiplied at a time; 0 means all */
     bool bytes; /* activations have 8 bits */
     int half;
 };
