@@ -31,9 +31,9 @@ struct esp_cuda_stream;
 struct esp_cuda_cut;
 struct esp_cuda_gpus;
 
-/* The values that a call has not delivered to its caller yet. They are copied from `from`, which
- * is in pinned memory, to `to` when the stream is idle. The caller owns `to` and may free it
- * after a failure, so a call that fails discards all answers. */
+/* The values that a call has not delivered to its caller yet. They are copied from `from`,
+ * which is in pinned memory, to `to` when the stream is idle. The caller owns `to` and may free
+ * it after a failure, so a call that fails discards all answers. */
 struct esp_cuda_answer {
     struct esp_cuda_rows *rows;
     void *to;

@@ -50,7 +50,7 @@ static int time_gathers(struct esp_cuda_gpus *gpus, char *const *at, size_t byte
                         double *seconds)
 {
     double began = 0;
-    for (int i = 0; i <= count; i++) { /* the first one is not timed */
+    for (int i = 0; i <= count; i++) { /* the first all-gather is not timed */
         int status = esp_cuda_all_gather(gpus, at, bytes);
         if (status < 0)
             return status;

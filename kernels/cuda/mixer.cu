@@ -29,9 +29,9 @@ struct mixer_args {
     float least_step, most_step, epsilon;
     float *inputs; /* (ring, stride) the inputs of this layer's states */
     int ring;
-    size_t stride, padded; /* numbers between inputs, and between rows of `convolved` */
-    /* The positions in an input at which the heads' factors `write` and `decay`, the keys, and
-     * the updates begin. */
+    size_t stride, padded; /* numbers between inputs (stride) and rows of `convolved` (padded) */
+    /* The positions at which the parts of an input begin: the heads' factors `write` and
+     * `decay`, the keys, and the updates. */
     size_t writes, decays, key_values, updates;
     float *convolved, *products, *state, *stack, *o;
     size_t each, out; /* each: numbers in a layer's states; out: in a row of `o` or output */
