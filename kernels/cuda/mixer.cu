@@ -29,7 +29,7 @@ struct mixer_args {
     float least_step, most_step, epsilon;
     float *inputs; /* (ring, stride) the inputs of this layer's states */
     int ring;
-    size_t stride, padded; /* stride: numbers between inputs; padded: between rows of `convolved` */
+    size_t stride, padded; /* stride: numbers between inputs; padded: in a row of `convolved` */
     /* The positions at which the parts of an input begin: the heads' factors `write` and
      * `decay`, the keys, and the updates. */
     size_t writes, decays, key_values, updates;
