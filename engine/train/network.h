@@ -35,7 +35,7 @@ struct esp_network_shape {
 
 struct esp_training_rows {
     int count, passes;
-    int pass_end[ESP_MAX_PASSES]; /* row after the last one of each pass */
+    int pass_end[ESP_MAX_PASSES]; /* for each pass: the row after its last row */
     int extras;                   /* maximum number of extra rows that a row sees */
     int32_t *token, *position;
     int32_t *parent;      /* row of an earlier pass whose output is the row's feature; or -1 */

@@ -108,8 +108,9 @@ struct stretch {
     double left, constant, slope;
 };
 
-/* Narrows the stretch at the cuts that are certain, then finds the likeliest other cut. Returns
- * the probability of that cut, or 0 if there is none. top: class of the highest draft. */
+/* Narrows the range of classes at the cuts that are certain, then finds the likeliest other
+ * cut. Returns the probability of that cut, or 0 if there is none. top: class of the highest
+ * draft. */
 static double find_cut(const struct plan *plan, struct stretch *s, int top, int *cut)
 {
     const double *Q = plan->Q, *F = plan->F;

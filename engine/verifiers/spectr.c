@@ -14,7 +14,7 @@
 #include "engine/verifiers/verifier.h"
 
 enum { MOST_STEPS = 60 };
-static const double SAME = 1e-14; /* p and q differ by no more than rounding */
+static const double SAME = 1e-14; /* if 1 - beta is smaller, p equals q up to rounding */
 static const double NEAR = 1e-13; /* tolerance of the search, in rho or in a probability */
 
 struct k_seq {

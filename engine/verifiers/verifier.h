@@ -1,7 +1,7 @@
 /* verifier.h - defines the interface of verifiers, and declares the functions that they share.
  *
  * A verifier walks the tree after the target's pass and returns the accepted path and one more
- * token. To add a verifier, write a file of verifiers/ that defines a `const struct
+ * token. To add a verifier, write a file in verifiers/ that defines a `const struct
  * esp_verifier_ops esp_verifier_NAME`, and add a line X(NAME) to verifiers.def.
  *
  * Most verifiers decide node by node (delayed-tree-expansion, def. 3.2). Given the target's
@@ -94,8 +94,8 @@ struct esp_verifier_ops {
 
     /* A verifier has either `solve` or `select`. `solve` sets verdict, u and acceptance of the
      * children that it tests. It returns the accepted child, 0 if there is none, or a negative
-     * status. After 0, the token is drawn from *left, which is the whole p at first. The token
-     * must follow p if the children follow q. */
+     * status. If it returns 0, the token is drawn from *left, which is the whole p at first.
+     * The token must follow p if the children follow q. */
     int (*solve)(struct esp_verify *verify, const struct esp_site *site,
                  struct esp_residual *left);
     /* `select` decides for the whole tree: it sets verdict, u and acceptance of all nodes that

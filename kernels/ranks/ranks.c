@@ -283,7 +283,7 @@ int esp_ranks_gather(struct esp_ranks *r, const struct esp_rank_gather *g)
     return status;
 }
 
-/* as the receiver in copy(), this means every other rank */
+/* If copy() gets this as its receiver, all ranks except the sender get the bytes. */
 enum { ALL = -1 };
 
 static int copy(struct esp_ranks *r, int from, int to, void *data, size_t bytes)
