@@ -38,7 +38,7 @@ struct esp_train_report {
 };
 
 struct esp_train_options {
-    bool head;          /* a draft head; else a draft model */
+    bool head;          /* true: a draft head; false: a draft model */
     const char *target; /* model folder */
     const char *draft; /* the draft model to train, or a head to begin with; NULL: a new head */
     const char *output;       /* folder */

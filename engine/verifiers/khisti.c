@@ -223,8 +223,8 @@ static double r_at(const struct plan *plan, double p, double q)
     return plan->factor[esp_ratio_class(p, q)] * q;
 }
 
-/* Alg. 10. This is a lower bound: a token drawn from the residual may also be a draft, which is
- * not counted. */
+/* Computes a lower bound of the acceptance rate (delayed-tree-expansion, alg. 10). It does not
+ * include the case that a token drawn from the residual is one of the drafts. */
 static double acceptance_rate(const double *p, const double *q, int n, int k)
 {
     struct plan plan;
@@ -235,7 +235,7 @@ static double acceptance_rate(const double *p, const double *q, int n, int k)
     return rate;
 }
 
-/* Alg. 15. */
+/* Computes the branching probabilities (delayed-tree-expansion, alg. 15). */
 static int branching(const double *p, const double *q, int n, const int32_t *children, int k,
                      double *branch)
 {

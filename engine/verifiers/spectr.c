@@ -130,7 +130,8 @@ static double left_sum(const struct k_seq *s, const double *p, const double *q, 
     return sum;
 }
 
-/* Alg. 8. A rejected draft has the distribution (q - p / rho)+ / (1 - beta). */
+/* Computes the acceptance rate (delayed-tree-expansion, alg. 8). A rejected draft has the
+ * distribution (q - p / rho)+ / (1 - beta). */
 static double acceptance_rate(const double *p, const double *q, int n, int k)
 {
     struct arrays arrays = {p, q, n};
@@ -144,7 +145,7 @@ static double acceptance_rate(const double *p, const double *q, int n, int k)
     return rate;
 }
 
-/* Alg. 13. */
+/* Computes the branching probabilities (delayed-tree-expansion, alg. 13). */
 static int branching(const double *p, const double *q, int n, const int32_t *children, int k,
                      double *branch)
 {
