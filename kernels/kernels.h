@@ -36,7 +36,7 @@ extern "C" {
 struct esp_tensor_file {
     int fd;
     bool failed;
-    const char *path; /* for error sentences, or NULL */
+    const char *path; /* for error messages; or NULL */
 };
 
 /* A matrix or vector in the model file. Row r of the matrix starts at row

@@ -40,8 +40,8 @@ struct esp_verify {
     unsigned draws; /* how the children were drawn: one of enum esp_draws */
     struct esp_chance chance;
 
-    /* Set before the verifier runs. By then, the rows of p of nodes with children have
-     * probabilities. */
+    /* These are set before the verifier runs. By then, the rows of p of nodes with children
+     * contain probabilities. */
     double *p_of, *q_of; /* (record) p and q of a node's token at its parent; NaN: not known */
 
     int32_t *which, *token;        /* (record) scratch memory for backend calls */
@@ -50,7 +50,7 @@ struct esp_verify {
     struct esp_residual *residual; /* (record) scratch memory for residuals of nodes */
     int32_t *next;                 /* (record) scratch memory for an order of nodes */
 
-    /* Set by the verifier. */
+    /* The verifier sets the following members. */
     int32_t *path; /* (capacity) accepted nodes from the root's child on */
     int path_length;
     int32_t bonus;

@@ -73,8 +73,9 @@ struct esp_soft_result {
     bool agrees;        /* p and q have the same most probable token */
 };
 
-/* One step of AdamW (Loshchilov and Hutter 2019). `rate` is the learning rate of this step,
- * the corrections are 1 - beta^step, and `factor` multiplies the gradient (for clipping). */
+/* Describes a step of AdamW (Loshchilov and Hutter 2019). `rate` is the learning rate of this
+ * step, and the corrections are 1 - beta^step. The gradient is multiplied by `factor`, for
+ * clipping. */
 struct esp_adamw_update {
     float rate, beta1, beta2, correction1, correction2, epsilon, decay, factor;
 };

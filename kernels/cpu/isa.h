@@ -64,8 +64,8 @@ struct esp_vectors {
     bool bytes;          /* cut() makes integers of 8 bits instead of 16 */
 };
 
-/* The product y[i] = W x[i] + bias for `rows` vectors, or, if `add`, y[i] += W x[i] + bias.
- * Row i of the result is row i of y, or row y_row[i] if y_row is not NULL. */
+/* Describes the product y[i] = W x[i] + bias for `rows` vectors. If `add` is set, it is y[i] +=
+ * W x[i] + bias. Row i of the result is row i of y, or row y_row[i] if y_row is not NULL. */
 struct esp_matmul {
     struct esp_vectors in;
     float *y;
