@@ -29,9 +29,9 @@ enum {
 
 extern const struct esp_sampling esp_sample_settings[ESP_SAMPLE_SETTINGS];
 
-/* A sample is an array of floats. These are the indices of its first values. The times among the
- * scalars are not set; fit_selector.c fills them in. After the scalars come the hidden states,
- * then E^ of each action under each verifier: (rules, ESP_ACTIONS). */
+/* A sample is an array of floats. These are the indices of its first values. The times among
+ * the scalars are not set; fit_selector.c fills them in. After the scalars come the hidden
+ * states, then E^ of each action under each verifier: (rules, ESP_ACTIONS). */
 enum {
     ESP_SAMPLE_SETTING,
     ESP_SAMPLE_LENGTH,

@@ -100,7 +100,7 @@ static int solve(struct esp_verify *v, const struct esp_site *site, struct esp_r
                                         site->p_row, NULL);
 }
 
-/* ------------------------------------------------------------------ its formulas */
+/* ------------------------------------------------------------------ formulas for the display */
 
 struct arrays {
     const double *p, *q;

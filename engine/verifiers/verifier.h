@@ -50,7 +50,7 @@ struct esp_verify {
     struct esp_residual *residual; /* (record) scratch memory for residuals of nodes */
     int32_t *next;                 /* (record) scratch memory for an order of nodes */
 
-    /* The verifier sets the following members. */
+    /* The verifier sets path, path_length, bonus and bonus_u. */
     int32_t *path; /* (capacity) accepted nodes from the root's child on */
     int path_length;
     int32_t bonus;

@@ -340,7 +340,7 @@ void esp_cpu_embedding(const struct esp_cpu_weights *w, int32_t token, float *ou
         esp_cpu_packed_row(w->embedding_head, token, out);
 }
 
-/* ------------------------------------------------------------------ a limit */
+/* ------------------------------------------------------------------ a memory limit */
 
 /* Returns the bytes that the model needs with `count` streamed layers: weights, buffers and
  * memory for packing. */
