@@ -206,7 +206,7 @@ static int solve(struct esp_verify *v, const struct esp_site *site, struct esp_r
                                                plan.factor, v->p, site->p_row, NULL);
 }
 
-/* ------------------------------------------------------------------ formulas for the display */
+/* ------------------------------------------------------------------ formulas for display */
 
 static void plan_arrays(struct plan *plan, const double *p, const double *q, int n, int k)
 {

@@ -100,7 +100,7 @@ static int solve(struct esp_verify *v, const struct esp_site *site, struct esp_r
                                         site->p_row, NULL);
 }
 
-/* ------------------------------------------------------------------ formulas for the display */
+/* ------------------------------------------------------------------ formulas for display */
 
 struct arrays {
     const double *p, *q;
