@@ -4,7 +4,7 @@
  * and the scales (and, in Q4_K and Q5_K, the minima) that turn the integers back into numbers.
  * The layouts are the same as in GGUF files; dtype.c describes them. The number of columns of a
  * quantised tensor is a multiple of the block size. Functions with a dtype argument do not
- * check that it is a type of the list below. Code that reads a type from a file must use
+ * check that it is a type in the list below. Code that reads a type from a file must use
  * esp_dtype_find(), and code that gets a model from elsewhere must use esp_model_desc_check().
  */
 #ifndef ESP_DTYPE_H

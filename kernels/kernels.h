@@ -36,7 +36,7 @@ extern "C" {
 struct esp_tensor_file {
     int fd;
     bool failed;
-    const char *path; /* for error sentences, or NULL */
+    const char *path; /* for error messages; or NULL */
 };
 
 /* A matrix or vector in the model file. Row r of the matrix starts at row
@@ -171,7 +171,7 @@ struct esp_layer {
     struct esp_tensor mixed_norm;        /* (value_dim, 1), for SSM (V, 1) */
     struct esp_tensor mixed, mixed_bias; /* (hidden, V) */
 
-    /* An MLP. A recurrent model may have layers without an MLP, and layers without a mixer.
+    /* The MLP. A recurrent model may have layers without an MLP, and layers without a mixer.
      * Such layers have no norm2. */
     struct esp_tensor norm2, norm2_bias;            /* (hidden, 1) before the MLP */
     struct esp_tensor gate, gate_bias, up, up_bias; /* (ffn, hidden) */
@@ -521,7 +521,7 @@ struct esp_backend_ops {
 
     /* The following members, up to time_kernels, may be NULL. */
 
-    /* One sentence about the last call that failed on the device, or "". */
+    /* Returns a sentence about the last call that failed on the device, or "". */
     const char *(*failure)(const struct esp_backend *backend);
     /* Must be called before weights are opened. Exact mode has two effects. First, the
      * invariant at the top of this file holds bit for bit. (On the CPU it always holds. On

@@ -46,19 +46,19 @@ unsigned esp_model_desc_specials(const struct esp_model_desc *desc);
 /* Names the first of these features; NULL if `specials` is 0. */
 const char *esp_special_name(unsigned specials);
 
-/* These return whether the model has recurrent layers, how many of its layers have attention,
- * and how many are recurrent. */
+/* These functions return whether the model has recurrent layers, how many of its layers have
+ * attention, and how many are recurrent. */
 bool esp_model_desc_recurrent(const struct esp_model_desc *desc);
 int esp_model_desc_attentions(const struct esp_model_desc *desc);
 int esp_model_desc_recurrents(const struct esp_model_desc *desc);
 /* Returns whether the layer has an MLP or a mixture of experts. */
 bool esp_layer_has_mlp(const struct esp_layer *layer);
-/* These return how many values per token a recurrent layer convolves, and how many it outputs.
- */
+/* These functions return how many values per token a recurrent layer convolves, and how many it
+ * outputs. */
 int esp_conv_width(const struct esp_model_desc *desc, enum esp_mixer mixer);
 int esp_mixed_width(const struct esp_model_desc *desc, enum esp_mixer mixer);
-/* These return the largest esp_conv_width() and the largest esp_mixed_width() among the model's
- * layers, or 0 if no layer is recurrent. */
+/* These functions return the largest esp_conv_width() and the largest esp_mixed_width() among
+ * the model's layers, or 0 if no layer is recurrent. */
 int esp_model_desc_conv_width(const struct esp_model_desc *desc);
 int esp_model_desc_mixed_width(const struct esp_model_desc *desc);
 /* Returns a matrix that every layer with the same mixer has. */
@@ -108,7 +108,7 @@ void esp_tensor_file_read(struct esp_tensor_file *file, size_t offset, void *to,
  * failure sets tensor->source->failed. */
 void esp_tensor_copy_rows(const struct esp_tensor *tensor, int row, int count, void *to);
 
-/* These read rows as floats: (count, columns), or one row (columns). */
+/* These functions read rows as floats: (count, columns), or one row (columns). */
 void esp_tensor_read_rows(const struct esp_tensor *tensor, int row, int count, float *out);
 void esp_tensor_read_row(const struct esp_tensor *tensor, int row, float *out);
 

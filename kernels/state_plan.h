@@ -67,7 +67,7 @@ struct esp_state_plan {
     int32_t *before, *known;
 };
 
-/* Returns how many entries a plan needs room for if batches have at most `batch` rows: the rows
+/* Returns for how many entries a plan needs room if batches have at most `batch` rows: the rows
  * of a batch, the same number of rows that were accepted after the last pass, and the tokens of
  * an incomplete chunk. */
 static inline int esp_state_plan_room(int batch)

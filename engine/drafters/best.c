@@ -89,7 +89,7 @@ static float bar(const struct esp_draft *d, int budget)
     return d->tree->tree.nodes[weakest(&d->tree->tree)].cumulative_log_q;
 }
 
-/* Chooses which of the added nodes to expand (lines 10-12 of the algorithm) and returns their
+/* Chooses which of the added nodes to expand (salf-talf, alg. 2, lines 10-12) and returns their
  * number. Sets *gain to the sum of their probabilities. The sum also includes nodes that cannot
  * be expanded, for example at the depth limit. */
 static int choose(struct esp_draft *d, const int32_t *taken, int count, int budget,

@@ -27,8 +27,8 @@ struct esp_shape_table {
     /* (remaining depth, rank, remaining nodes): the number of nodes that the child of this rank
      * and its subtree get; 0 means that there is no such child. */
     uint16_t given[ESP_SHAPE_DEPTH + 1][ESP_SHAPE_RANKS][ESP_MAX_NODES + 1];
-    double tree[2][ESP_MAX_NODES + 2];                   /* (depth parity, nodes) T */
-    double rest[ESP_SHAPE_RANKS + 1][ESP_MAX_NODES + 1]; /* (rank, nodes) C of one depth */
+    double tree[2][ESP_MAX_NODES + 2];                   /* (depth parity, nodes) values of T */
+    double rest[ESP_SHAPE_RANKS + 1][ESP_MAX_NODES + 1]; /* (rank, nodes) C at one depth */
 };
 
 /* Fills `shape` with the best shape of at most `nodes` nodes (1..ESP_MAX_NODES, without the

@@ -39,9 +39,9 @@ struct esp_draft_work {
 
     /* These are measured in each iteration. */
     int rows_computed;
-    /* For each of the first passes: its number of rows, and the seconds from its start to the
-     * start of the next pass. For the last pass, they end with the draft stage. The observer's
-     * time is not included. */
+    /* For each of the first ESP_TIMED_PASSES passes of the iteration: its number of rows, and
+     * the seconds from its start to the start of the next pass. For the last pass, the seconds
+     * end with the draft stage. The observer's time is not included. */
     int pass_rows[ESP_TIMED_PASSES];
     double pass_seconds[ESP_TIMED_PASSES], pass_began;
     double model_seconds; /* time of the draft model's passes */
@@ -75,7 +75,7 @@ void esp_draft_close(struct esp_draft *draft);
 /* Starts an iteration on a tree that has only its root. */
 void esp_draft_begin(struct esp_draft *draft);
 
-/* Ends the iteration's drafting and takes the time of the last pass. */
+/* Ends the iteration's drafting and stops the timing of the last pass. */
 void esp_draft_end(struct esp_draft *draft);
 
 /* Keeps the cache rows of the accepted nodes, path[0..count-1], as far as the draft model has

@@ -79,7 +79,7 @@ struct esp_draft_context {
     const struct esp_respelling *respelling; /* NULL: the draft predicts the target's tokens */
 };
 
-/* The part of a session that a drafter uses. */
+/* The data of a session that drafters read and write. */
 struct esp_draft {
     /* These are set when the settings change. */
     struct esp_tree_builder *tree;
@@ -291,8 +291,8 @@ struct esp_drafter_ops {
 };
 
 /* The last sentences of `differs`, for drafters from papers that do not divide the draft's
- * logits by a temperature. Here, thresholds and draws use the probabilities after this
- * division. */
+ * logits by a temperature. In this program, thresholds and draws use the probabilities after
+ * this division. */
 #define ESP_DIFFERS_TEMPERED                                                                   \
     "The draft's logits are divided by draft_temp, which is learned unless you set it. "       \
     "With --draft-temp off, the logits are not divided, as in the source"

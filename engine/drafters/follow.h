@@ -8,8 +8,8 @@
  * the expected text contains the last eight tokens of the answer.
  *
  * Until three tokens agree, the pointer has no position, and likely positions are guessed.
- * After a changed word, the likeliest position is as many tokens past the difference as the end
- * of the answer is. A position is likelier if one or two tokens before it agree.
+ * After a changed word, the likeliest position is as far after the difference, in tokens, as
+ * the end of the answer. A position is likelier if one or two tokens before it agree.
  *
  * Predicted outputs (OpenAI) and two designs for llama.cpp (pull requests 12127, 14739) follow
  * a text in this way.

@@ -548,7 +548,7 @@ static void adapt(struct esp_draft *d, const struct esp_iteration *it)
 static int gauges(const struct esp_draft *d, struct esp_gauge *g)
 {
     const struct state *s = d->state;
-    /* The upper end of the gauge's scale in tokens per second. The value can be higher. */
+    /* The upper end of this gauge's scale, in tokens per second. Values can be higher. */
     enum { HIGHEST = 10000 };
     g[0] = (struct esp_gauge){"price", .after = s->rate.now, .maximum = HIGHEST};
     g[1] = (struct esp_gauge){"row", .after = s->row, .maximum = 1};

@@ -22,8 +22,8 @@ struct esp_action {
     int paths, stem, branch; /* K, L1, L2 */
 };
 
-/* The first function returns the action with number 0..ESP_ACTIONS-1, the second the number of
- * an action. */
+/* The first function returns the action with number 0..ESP_ACTIONS-1. The second function
+ * returns the number of an action. */
 struct esp_action esp_action_at(int index);
 int esp_action_index(struct esp_action action);
 

@@ -106,7 +106,7 @@ struct esp_selector {
     uint64_t sources; /* esp_engine.sources of the models that it was trained with */
     uint64_t costs;   /* esp_engine.pair of the models whose passes were timed; 0: not timed */
     struct esp_selector_shape shape;
-    float mean[ESP_SCALARS], deviation[ESP_SCALARS]; /* of the scalars, in training */
+    float mean[ESP_SCALARS], deviation[ESP_SCALARS]; /* of each scalar in training */
     struct esp_pass_times times;
     int first;      /* the action right after a prompt, when the models have computed nothing
                        yet */
@@ -152,9 +152,9 @@ const char *esp_goal_name(enum esp_goal goal);
 /* Writes the name of the file for a verifier and a goal. */
 void esp_selector_file_name(char name[ESP_SELECTOR_NAME], const char *rule, enum esp_goal goal);
 
-/* Reads and prepares the selector for a target (a folder or a GGUF file), whose file must have
- * these sources and widths. Returns 0, ESP_E_FILE if there is no file, or another negative
- * status if the file cannot be used; then err says why. */
+/* Reads and prepares the selector for a target (a folder or a GGUF file). The selector's file
+ * must have these sources and widths. Returns 0, ESP_E_FILE if there is no file, or another
+ * negative status if the file cannot be used; then err says why. */
 int esp_selector_read(struct esp_selector *selector, const char *target, const char *rule,
                       enum esp_goal goal, uint64_t sources,
                       const struct esp_selector_shape *shape, char *err, size_t errlen);

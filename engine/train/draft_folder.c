@@ -20,8 +20,8 @@
 
 /* ------------------------------------------------------------------ shapes */
 
-/* Returns a shape in which only the members are set that follow from a model's description.
- * These members are the same for draft models and for heads. */
+/* Returns a shape with only those members set that follow from a model's description. These
+ * members are the same for draft models and for heads. */
 static struct esp_network_shape shape_of(const struct esp_model_desc *d)
 {
     return (struct esp_network_shape){
@@ -106,8 +106,8 @@ int esp_head_shape(struct esp_network_shape *shape, const struct esp_model *targ
 
 /* ------------------------------------------------------------------ reading */
 
-/* Returns the tensor with this name, or with this name without "model.", as in folders of bare
- * models. */
+/* Returns the tensor with this name. If there is none, looks for the name without "model.",
+ * because folders of bare models have such names. */
 static const struct esp_stored *find(const struct esp_stored_set *set, const char *name)
 {
     const struct esp_stored *found = esp_stored_find(set, name);

@@ -25,17 +25,17 @@ enum { ESP_MAX_PASSES = 16 };
 
 struct esp_network_shape {
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary;
-    bool features; /* a draft head: fc comes first, there is neither a first nor a final norm,
-                      and the embedding is the target's, frozen */
+    bool features; /* true: a draft head. Layer fc comes first, and there is no first and no
+                      final norm. The embedding is the target's, and is not trained. */
     bool fc_bias, qkv_bias;
-    bool tied;                      /* a draft model whose LM head is the embedding */
+    bool tied;                      /* true: a draft model that has its embedding as LM head */
     float epsilon;                  /* epsilon of the norms */
     const float *inverse_frequency; /* (head_dim / 2) radians per position */
 };
 
 struct esp_training_rows {
     int count, passes;
-    int pass_end[ESP_MAX_PASSES]; /* row after the last one of each pass */
+    int pass_end[ESP_MAX_PASSES]; /* for each pass: the row after its last row */
     int extras;                   /* maximum number of extra rows that a row sees */
     int32_t *token, *position;
     int32_t *parent;      /* row of an earlier pass whose output is the row's feature; or -1 */

@@ -29,9 +29,9 @@ enum {
 
 extern const struct esp_sampling esp_sample_settings[ESP_SAMPLE_SETTINGS];
 
-/* The indices of the first values of a sample, which is an array of floats. The times among the
- * scalars are not set; fit_selector.c fills them in. After the scalars come the hidden states,
- * then E^ of each action under each verifier: (rules, ESP_ACTIONS). */
+/* A sample is an array of floats. These are the indices of its first values. The times among
+ * the scalars are not set; fit_selector.c fills them in. After the scalars come the hidden
+ * states, then E^ of each action under each verifier: (rules, ESP_ACTIONS). */
 enum {
     ESP_SAMPLE_SETTING,
     ESP_SAMPLE_LENGTH,
@@ -45,7 +45,7 @@ struct esp_sample_layout {
 };
 
 /* The first function returns where in a sample E^ of verifier number `rule` begins. The second
- * returns the size of a sample. Both are in floats. */
+ * returns the size of a sample. Both results count floats. */
 size_t esp_sample_expected(const struct esp_sample_layout *layout, int rule);
 size_t esp_sample_size(const struct esp_sample_layout *layout);
 

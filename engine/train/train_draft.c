@@ -261,15 +261,15 @@ static int run_batch(struct training *t, const int *pieces, int count, struct es
                      bool learn, struct esp_loss_sums *sums)
 {
     int status = ESP_OK;
-    for (int i = 0; i < count && status == ESP_OK; i++) /* 1 */
+    for (int i = 0; i < count && status == ESP_OK; i++) /* part 1 */
         status =
             esp_draft_samples_get(&t->samples, pieces[i], &t->sample[i], t->err, t->errlen);
     if (status < 0)
         return status;
-    esp_learning_batch_fill(&t->batch, t->sample, count, noise); /* 2 */
+    esp_learning_batch_fill(&t->batch, t->sample, count, noise); /* part 2 */
     const struct esp_training_rows *rows = &t->batch.rows;
     const struct esp_parameters *p = &t->network.parameters;
-    const float *out = esp_network_forward(&t->network, rows); /* 3 */
+    const float *out = esp_network_forward(&t->network, rows); /* part 3 */
     if (!out)
         return fail_memory(t);
     const struct esp_loss_input in = {
@@ -286,14 +286,14 @@ static int run_batch(struct training *t, const int *pieces, int count, struct es
         .d_out = learn ? esp_network_output_gradient(&t->network, rows) : NULL,
         .d_head = t->o->head ? NULL : esp_parameter_gradient(p, t->network.head),
     };
-    status = esp_loss(t->workers, t->memory, &t->loss.weights, &in, sums); /* 4 */
+    status = esp_loss(t->workers, t->memory, &t->loss.weights, &in, sums); /* part 4 */
     if (status < 0)
         return esp_fail(t->err, t->errlen, status,
                         status == ESP_E_NUMERIC
                             ? "the draft's weights are no longer numbers: give a smaller --rate"
                             : "not enough memory to train");
     if (learn)
-        esp_network_backward(&t->network, rows); /* 5 */
+        esp_network_backward(&t->network, rows); /* part 5 */
     return ESP_OK;
 }
 
@@ -309,7 +309,7 @@ static int step(struct training *t, const int *order, int64_t each)
     if (status < 0)
         return status;
     t->report.rate = esp_learning_rate(&t->optimizer, number);
-    esp_optimizer_step(&t->optimizer, t->workers, &t->network.parameters, number); /* 6 */
+    esp_optimizer_step(&t->optimizer, t->workers, &t->network.parameters, number); /* part 6 */
     for (int i = 0; i < ESP_LOSS_DEPTHS; i++)
         if (sums.rows[i] > 0)
             loss += sums.loss[i] / sums.rows[i];

@@ -38,7 +38,7 @@ struct esp_train_report {
 };
 
 struct esp_train_options {
-    bool head;          /* a draft head; else a draft model */
+    bool head;          /* true: a draft head; false: a draft model */
     const char *target; /* model folder */
     const char *draft; /* the draft model to train, or a head to begin with; NULL: a new head */
     const char *output;       /* folder */
@@ -66,7 +66,7 @@ int esp_train(const struct esp_train_options *options, char *err, size_t errlen)
 struct esp_train_loss_info {
     const char *name, *summary, *source;
     const char *differs; /* how the loss differs from its source, and why; or "" */
-    bool head, draft;    /* whether the loss can train a draft head, and a draft model */
+    bool head, draft;    /* true if the loss can train a draft head, or a draft model */
 };
 /* Fills in entry `index` of the list of losses. Returns false past its end. */
 bool esp_train_loss(int index, struct esp_train_loss_info *info);

@@ -12,8 +12,9 @@
 #include "kernels/kernels.h"
 #include "engine/support/rng.h"
 
-/* The possible outcomes of the next number, which divide [0, 1) in this order. If `weight` is
- * NULL, they are the tokens of a row, with probabilities in proportion to its values. */
+/* The possible outcomes of a decision. They divide the interval [0, 1) in this order. If
+ * `weight` is NULL, the outcomes are the tokens of a row, with probabilities in proportion to
+ * the row's values. */
 struct esp_odds {
     const double *weight; /* (count) the probability of each outcome, or NULL */
     int count;

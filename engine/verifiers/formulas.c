@@ -17,8 +17,8 @@
 #include "engine/engine.h"
 #include "engine/verifiers/verifier.h"
 
-/* The maximum number of values of p, and of q, for which formulas are evaluated. This takes at
- * most 1/3 s. */
+/* The maximum number of values of p, and of q, for which formulas are evaluated. With this many
+ * values, the formulas take at most 1/3 s. */
 enum { MOST_VALUES = 1 << 21 };
 
 struct arrays {

@@ -108,8 +108,9 @@ struct stretch {
     double left, constant, slope;
 };
 
-/* Narrows the stretch at the cuts that are certain, then finds the likeliest other cut. Returns
- * the probability of that cut, or 0 if there is none. top: class of the highest draft. */
+/* Narrows the range of classes at the cuts that are certain, then finds the likeliest other
+ * cut. Returns the probability of that cut, or 0 if there is none. top: class of the highest
+ * draft. */
 static double find_cut(const struct plan *plan, struct stretch *s, int top, int *cut)
 {
     const double *Q = plan->Q, *F = plan->F;
@@ -205,7 +206,7 @@ static int solve(struct esp_verify *v, const struct esp_site *site, struct esp_r
                                                plan.factor, v->p, site->p_row, NULL);
 }
 
-/* ------------------------------------------------------------------ its formulas */
+/* ------------------------------------------------------------------ formulas for display */
 
 static void plan_arrays(struct plan *plan, const double *p, const double *q, int n, int k)
 {
@@ -222,8 +223,8 @@ static double r_at(const struct plan *plan, double p, double q)
     return plan->factor[esp_ratio_class(p, q)] * q;
 }
 
-/* Alg. 10. This is a lower bound: a token drawn from the residual may also be a draft, which is
- * not counted. */
+/* Computes a lower bound of the acceptance rate (delayed-tree-expansion, alg. 10). It does not
+ * include the case that a token drawn from the residual is one of the drafts. */
 static double acceptance_rate(const double *p, const double *q, int n, int k)
 {
     struct plan plan;
@@ -234,7 +235,7 @@ static double acceptance_rate(const double *p, const double *q, int n, int k)
     return rate;
 }
 
-/* Alg. 15. */
+/* Computes the branching probabilities (delayed-tree-expansion, alg. 15). */
 static int branching(const double *p, const double *q, int n, const int32_t *children, int k,
                      double *branch)
 {

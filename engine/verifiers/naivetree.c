@@ -21,8 +21,8 @@ static int solve(struct esp_verify *v, const struct esp_site *site, struct esp_r
     return esp_residual_refuse(v, site->node, 1, left, NULL);
 }
 
-/* Alg. 7: the probability that the first draft is accepted, or that the token drawn from the
- * residual is one of the other k - 1 drafts. */
+/* Returns the probability that the first draft is accepted, or that the token drawn from the
+ * residual is one of the other k - 1 drafts (delayed-tree-expansion, alg. 7). */
 static double acceptance_rate(const double *p, const double *q, int n, int k)
 {
     double rate = 0;
@@ -34,7 +34,7 @@ static double acceptance_rate(const double *p, const double *q, int n, int k)
     return rate;
 }
 
-/* Alg. 12. */
+/* Computes the branching probabilities (delayed-tree-expansion, alg. 12). */
 static int branching(const double *p, const double *q, int n, const int32_t *children, int k,
                      double *branch)
 {

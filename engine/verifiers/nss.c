@@ -15,7 +15,8 @@ static int solve(struct esp_verify *v, const struct esp_site *site, struct esp_r
     return 0;
 }
 
-/* Alg. 6: the probability that the token drawn from p is one of the k independent drafts. */
+/* Returns the probability that the token drawn from p is one of the k independent drafts
+ * (delayed-tree-expansion, alg. 6). */
 static double acceptance_rate(const double *p, const double *q, int n, int k)
 {
     double rate = 0;
@@ -24,7 +25,7 @@ static double acceptance_rate(const double *p, const double *q, int n, int k)
     return rate;
 }
 
-/* Alg. 11. */
+/* Computes the branching probabilities (delayed-tree-expansion, alg. 11). */
 static int branching(const double *p, const double *q, int n, const int32_t *children, int k,
                      double *branch)
 {

@@ -35,7 +35,8 @@ static int solve(struct esp_verify *v, const struct esp_site *site, struct esp_r
     return 0;
 }
 
-/* Alg. 9. missed[x] is the probability that token x is none of the rejected drafts. */
+/* Computes the acceptance rate (delayed-tree-expansion, alg. 9). missed[x] is the probability
+ * that token x is not one of the rejected drafts. */
 static double acceptance_rate(const double *target, const double *q, int n, int k)
 {
     double *p = malloc(2 * (size_t)n * sizeof *p), *missed = p + n, refused = 1;
@@ -62,9 +63,9 @@ static double acceptance_rate(const double *target, const double *q, int n, int 
 
 enum { MOST_SUBSETS = 16 };
 
-/* Alg. 14, in forward order: reach[S] is the probability that, at some time, exactly the
- * drafts in set S are untested. The residual depends only on the size of S, so the sets are
- * visited by falling size. */
+/* Computes the branching probabilities (delayed-tree-expansion, alg. 14, in forward order).
+ * reach[S] is the probability that, at some time, exactly the drafts in set S are untested. The
+ * residual depends only on the size of S, so larger sets are visited before smaller sets. */
 static int branching(const double *target, const double *q, int n, const int32_t *children,
                      int k, double *branch)
 {

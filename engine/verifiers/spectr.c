@@ -14,7 +14,7 @@
 #include "engine/verifiers/verifier.h"
 
 enum { MOST_STEPS = 60 };
-static const double SAME = 1e-14; /* p and q differ by no more than rounding */
+static const double SAME = 1e-14; /* if 1 - beta is smaller, p equals q up to rounding */
 static const double NEAR = 1e-13; /* tolerance of the search, in rho or in a probability */
 
 struct k_seq {
@@ -100,7 +100,7 @@ static int solve(struct esp_verify *v, const struct esp_site *site, struct esp_r
                                         site->p_row, NULL);
 }
 
-/* ------------------------------------------------------------------ its formulas */
+/* ------------------------------------------------------------------ formulas for display */
 
 struct arrays {
     const double *p, *q;
@@ -130,7 +130,8 @@ static double left_sum(const struct k_seq *s, const double *p, const double *q, 
     return sum;
 }
 
-/* Alg. 8. A rejected draft has the distribution (q - p / rho)+ / (1 - beta). */
+/* Computes the acceptance rate (delayed-tree-expansion, alg. 8). A rejected draft has the
+ * distribution (q - p / rho)+ / (1 - beta). */
 static double acceptance_rate(const double *p, const double *q, int n, int k)
 {
     struct arrays arrays = {p, q, n};
@@ -144,7 +145,7 @@ static double acceptance_rate(const double *p, const double *q, int n, int k)
     return rate;
 }
 
-/* Alg. 13. */
+/* Computes the branching probabilities (delayed-tree-expansion, alg. 13). */
 static int branching(const double *p, const double *q, int n, const int32_t *children, int k,
                      double *branch)
 {

@@ -1,7 +1,7 @@
 /* verifier.h - defines the interface of verifiers, and declares the functions that they share.
  *
  * A verifier walks the tree after the target's pass and returns the accepted path and one more
- * token. To add a verifier, write a file of verifiers/ that defines a `const struct
+ * token. To add a verifier, write a file in verifiers/ that defines a `const struct
  * esp_verifier_ops esp_verifier_NAME`, and add a line X(NAME) to verifiers.def.
  *
  * Most verifiers decide node by node (delayed-tree-expansion, def. 3.2). Given the target's
@@ -40,8 +40,8 @@ struct esp_verify {
     unsigned draws; /* how the children were drawn: one of enum esp_draws */
     struct esp_chance chance;
 
-    /* Set before the verifier runs. By then, the rows of p of nodes with children have
-     * probabilities. */
+    /* These are set before the verifier runs. By then, the rows of p of nodes with children
+     * contain probabilities. */
     double *p_of, *q_of; /* (record) p and q of a node's token at its parent; NaN: not known */
 
     int32_t *which, *token;        /* (record) scratch memory for backend calls */
@@ -50,7 +50,7 @@ struct esp_verify {
     struct esp_residual *residual; /* (record) scratch memory for residuals of nodes */
     int32_t *next;                 /* (record) scratch memory for an order of nodes */
 
-    /* Set by the verifier. */
+    /* The verifier sets path, path_length, bonus and bonus_u. */
     int32_t *path; /* (capacity) accepted nodes from the root's child on */
     int path_length;
     int32_t bonus;
@@ -94,8 +94,8 @@ struct esp_verifier_ops {
 
     /* A verifier has either `solve` or `select`. `solve` sets verdict, u and acceptance of the
      * children that it tests. It returns the accepted child, 0 if there is none, or a negative
-     * status. After 0, the token is drawn from *left, which is the whole p at first. The token
-     * must follow p if the children follow q. */
+     * status. If it returns 0, the token is drawn from *left, which is the whole p at first.
+     * The token must follow p if the children follow q. */
     int (*solve)(struct esp_verify *verify, const struct esp_site *site,
                  struct esp_residual *left);
     /* `select` decides for the whole tree: it sets verdict, u and acceptance of all nodes that

@@ -72,7 +72,7 @@ static int look_up(struct esp_verify *v, struct esp_rows *rows, const int32_t *r
     return n ? v->ops->gather(rows, v->which, v->token, n, numbers, when) : ESP_OK;
 }
 
-/* Copies the numbers that look_up wrote to of[node]. Other nodes get NaN. */
+/* Sets of[u] to the number that look_up() wrote for node u, or to NaN if it wrote none. */
 static void spread(const struct esp_verify *v, const int32_t *row_of, const double *numbers,
                    double *of)
 {

@@ -1,8 +1,8 @@
 /* dense.c - a single small matrix, packed for the CPU backend's products; see dense.h.
  *
- * Reading the weights takes most of the time: the matrix is used rarely, so larger weights have
- * replaced its weights in the processor's caches since the last use. Storing them as BF16
- * halves the time to read them.
+ * Reading the weights takes most of the time. The matrix is used rarely, and after each use the
+ * weights of larger matrices displace its weights from the processor's caches. Storing the
+ * weights as BF16 halves the time to read them.
  */
 #include "kernels/dense.h"
 

@@ -682,11 +682,11 @@ static void mix(struct esp_cpu_pass *p, const struct esp_cpu_layer *layer)
 static void run_mlp(struct esp_cpu_pass *p, const struct esp_cpu_layer *layer)
 {
     if (layer->expert) {
-        add_experts(p, layer); /* 7, 8 */
+        add_experts(p, layer); /* steps 7 and 8 */
         return;
     }
-    mlp(p, &layer->gate, &layer->up, &p->c->normed, ESP_RANK_MLP);  /* 7 */
-    add(p, &layer->down, p->c->up, layer->norm_mlp, ESP_RANK_DOWN); /* 8 */
+    mlp(p, &layer->gate, &layer->up, &p->c->normed, ESP_RANK_MLP);  /* step 7 */
+    add(p, &layer->down, p->c->up, layer->norm_mlp, ESP_RANK_DOWN); /* step 8 */
 }
 
 /* Runs a layer. In a layer without a mixer, the first norm is the norm before the MLP. It is
@@ -698,10 +698,10 @@ static void run_layer(struct esp_cpu_pass *p)
     const struct esp_layer *of = &p->d->layer[p->layer];
     const bool parallel = p->d->parallel_residual, mixes = of->mixer != ESP_MIXER_NONE;
     if (esp_layer_reads_both(p->d, p->layer))
-        esp_cpu_run_rows(p, p->rows, c->joined.stride, join_row, p); /* 1 */
+        esp_cpu_run_rows(p, p->rows, c->joined.stride, join_row, p); /* step 1 */
     else if (mixes)
         norm(p, &c->normed, layer->norm1, layer->norm1_bias);
-    mix(p, layer); /* 2 to 4 */
+    mix(p, layer); /* steps 2 to 4 */
     if (p->rows == 0)
         return;
     if (!mixes)
@@ -711,11 +711,11 @@ static void run_layer(struct esp_cpu_pass *p)
     if (mixes)
         add(p, esp_recurs(of->mixer) ? &layer->mixed : &layer->output,
             esp_recurs(of->mixer) ? c->mixed : c->attended, layer->norm_attended,
-            ESP_RANK_OUTPUT); /* 5 */
+            ESP_RANK_OUTPUT); /* step 5 */
     if (!esp_layer_has_mlp(of))
         return;
     if (mixes && !parallel)
-        norm(p, &c->normed, layer->norm2, layer->norm2_bias); /* 6 */
+        norm(p, &c->normed, layer->norm2, layer->norm2_bias); /* step 6 */
     run_mlp(p, layer);
 }
 

@@ -73,8 +73,9 @@ struct esp_soft_result {
     bool agrees;        /* p and q have the same most probable token */
 };
 
-/* One step of AdamW (Loshchilov and Hutter 2019). `rate` is the learning rate of this step,
- * the corrections are 1 - beta^step, and `factor` multiplies the gradient (for clipping). */
+/* Describes a step of AdamW (Loshchilov and Hutter 2019). `rate` is the learning rate of this
+ * step, and the corrections are 1 - beta^step. The gradient is multiplied by `factor`, for
+ * clipping. */
 struct esp_adamw_update {
     float rate, beta1, beta2, correction1, correction2, epsilon, decay, factor;
 };
@@ -87,18 +88,18 @@ struct esp_cpu_gradients {
 
     /* RMSNorm of one row; returns the factor 1 / rms(x) for the backward pass. */
     float (*rmsnorm)(float *out, const float *x, const float *weight, int n, float epsilon);
-    /* Adds the gradient of x to dx. factor: what rmsnorm() returned. */
+    /* Adds the gradient of x to dx. factor: the value that rmsnorm() returned. */
     void (*rmsnorm_backward)(float *dx, const float *x, const float *weight, const float *dy,
                              int n, float factor);
-    /* Columns begin..end-1 of dw (n) += sum over rows of dy x factor. */
+    /* Adds the sum over rows of dy * x * factor to columns begin..end-1 of dw (n). */
     void (*rmsnorm_weight)(float *dw, const float *x, const float *dy, const float *factor,
                            int rows, int n, int begin, int end);
-    /* Columns begin..end-1 of sums (n) += sum over rows of y (rows, n). */
+    /* Adds the sum over rows of y (rows, n) to columns begin..end-1 of sums (n). */
     void (*column_sums)(float *sums, const float *y, int rows, int n, int begin, int end);
 
-    /* out = silu(gate) up */
+    /* Computes out = silu(gate) * up. */
     void (*swiglu)(float *out, const float *gate, const float *up, int n);
-    /* gate and up are replaced by their gradients. */
+    /* Replaces gate and up by their gradients. */
     void (*swiglu_backward)(float *gate, float *up, const float *d_out, int n);
 
     void (*rope)(float *x, int half, const float *cosine, const float *sine);

@@ -64,8 +64,8 @@ struct esp_vectors {
     bool bytes;          /* cut() makes integers of 8 bits instead of 16 */
 };
 
-/* The product y[i] = W x[i] + bias for `rows` vectors, or, if `add`, y[i] += W x[i] + bias.
- * Row i of the result is row i of y, or row y_row[i] if y_row is not NULL. */
+/* Describes the product y[i] = W x[i] + bias for `rows` vectors. If `add` is set, it is y[i] +=
+ * W x[i] + bias. Row i of the result is row i of y, or row y_row[i] if y_row is not NULL. */
 struct esp_matmul {
     struct esp_vectors in;
     float *y;
@@ -77,8 +77,8 @@ struct esp_matmul {
                    (see ways.h); the results are bit-identical */
 };
 
-/* Up to ESP_QUERIES queries that read the same key/value head. Query i sees cache rows
- * 0..contiguous[i]-1 and then rows extra[i][0..extras[i]-1], ascending. The index in this
+/* Describes attention of up to ESP_QUERIES queries of one key/value head. Query i sees cache
+ * rows 0..contiguous[i]-1 and then rows extra[i][0..extras[i]-1], ascending. The index in this
  * sequence of rows, not the cache row, decides the order of every sum. Indices sinks..from[i]-1
  * are outside of the query's window: they are ignored, but their keys and values must be
  * finite. If for_sinks[i] is not NULL, it replaces q[i] for indices 0..sinks-1. */

@@ -1,5 +1,5 @@
-/* memory.c - allocates zeroed memory that starts at a cache line, and refuses sizes that
- * overflow. */
+/* memory.c - allocates zeroed memory that is aligned to a cache line, and refuses
+ * sizes that overflow. */
 #include "kernels/cpu/cpu.h"
 
 #include <stdint.h>

@@ -99,7 +99,7 @@ static double read_rate(const struct esp_cpu_backend *cpu)
     double best = 0;
     if (!memory)
         return UNKNOWN;
-    esp_cpu_use_huge_pages((char *)memory, READ_BYTES); /* as for weights */
+    esp_cpu_use_huge_pages((char *)memory, READ_BYTES); /* weights use large pages, too */
     memset(memory, 1, READ_BYTES);
     struct reading r = {.memory = memory,
                         .parts = esp_pool_parts(cpu->pool, READ_WORDS, cpu->threads)};

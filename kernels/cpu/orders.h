@@ -34,8 +34,8 @@ struct esp_order {
     char begin[ESP_ORDER_BYTES - 40]; /* the first bytes of the payload */
 };
 
-/* These send and receive an order. A received payload is stored in *payload, which grows to
- * *room bytes. The caller frees it. */
+/* These functions send and receive an order. A received payload is stored in *payload, which
+ * grows to *room bytes. The caller frees it. */
 int esp_order_send(struct esp_ranks *ranks, struct esp_order *order, const void *payload,
                    size_t bytes);
 int esp_order_receive(struct esp_ranks *ranks, struct esp_order *order, char **payload,

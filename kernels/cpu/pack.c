@@ -228,7 +228,7 @@ static void pack_blocks(const struct esp_packed *w, const struct source *s, char
             out = place_field(out, f, s, s->rows + (size_t)b * bytes);
 }
 
-/* ------------------------------------------------------------------ both */
+/* ------------------------------------------------------------------ floats and blocks */
 
 void esp_cpu_pack(const struct esp_packed *w, int panel, const void *rows)
 {

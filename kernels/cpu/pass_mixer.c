@@ -47,7 +47,7 @@ static struct places places_of(const struct esp_model_desc *d, enum esp_mixer mi
                : (struct places){values + keys + key, values + key, value, key};
 }
 
-/* These return parts of the input in a slot; see struct esp_cpu_states. */
+/* These functions return parts of the input in a slot; see struct esp_cpu_states. */
 static float *writes_of(const struct esp_cpu_states *s, float *input)
 {
     return input + s->width;

@@ -125,7 +125,7 @@ static int find_file(struct esp_cpu_stream *s, struct esp_tensor_file *source)
     return s->files++;
 }
 
-/* Returns the bytes of a row's scales if they are stored separately: one per block. */
+/* Returns the bytes of a row's scales if they are stored separately: one byte per block. */
 static size_t scale_bytes(const struct esp_tensor *t)
 {
     return (size_t)(t->columns / esp_dtype_block(t->dtype));

@@ -1,4 +1,5 @@
-/* ways.c - times both ways, and chooses the faster one; see ways.h. */
+/* ways.c - times the two ways to multiply by quantised weights, and chooses the faster one; see
+ * ways.h. */
 #include "kernels/cpu/ways.h"
 
 #include <math.h>

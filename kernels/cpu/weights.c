@@ -340,7 +340,7 @@ void esp_cpu_embedding(const struct esp_cpu_weights *w, int32_t token, float *ou
         esp_cpu_packed_row(w->embedding_head, token, out);
 }
 
-/* ------------------------------------------------------------------ a limit */
+/* ------------------------------------------------------------------ a memory limit */
 
 /* Returns the bytes that the model needs with `count` streamed layers: weights, buffers and
  * memory for packing. */
@@ -516,7 +516,7 @@ int esp_cpu_weights_load(struct esp_weights **weights, struct esp_backend *backe
     p.pairs = ((struct esp_cpu_backend *)backend)->isa->pairs;
     p.together = panels_together(desc);
     p.room = panel_room(desc) * (size_t)p.together;
-    pack_model(&p, w); /* measures */
+    pack_model(&p, w); /* only adds up sizes, because there is no memory yet */
     status = fit(&p, w);
     if (status == 0) {
         w->base.bytes = p.total = p.used;

@@ -41,7 +41,7 @@ typedef bool esp_rank_patience(void *user, int rank, int ranks, double seconds);
 /* The times of the exchanges between ranks, measured in rank 0. */
 struct esp_rank_times {
     double seconds; /* spent in exchanges, including waiting for other ranks */
-    double bytes;   /* received */
+    double bytes;   /* received in exchanges */
     long exchanges;
     double latency; /* measured seconds of a small exchange */
     double rate;    /* measured bytes per second of a large exchange */

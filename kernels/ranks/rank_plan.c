@@ -293,7 +293,7 @@ static double kind_seconds(const struct esp_rank_plan *plan, const struct esp_mo
 double esp_rank_plan_seconds(const struct esp_rank_plan *plan, const struct esp_model_desc *d,
                              const struct esp_rank_costs *costs, int rows)
 {
-    double seconds = 2 * costs->latency; /* the order and the embedding */
+    double seconds = 2 * costs->latency; /* to send the order and the embedding */
     if (plan->by_layers)                 /* the rows travel from rank to rank and back */
         seconds += plan->ranks *
                    (costs->latency + (double)rows * d->hidden * sizeof(float) / costs->rate);

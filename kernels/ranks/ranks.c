@@ -29,7 +29,7 @@ int esp_ranks_fail(struct esp_ranks *r, const char *format, ...)
 
 static const double MOST_DELAY = 60;
 
-/* Reads a number with its unit, such as "500us" or "1Gb/s". Returns the rest of the text. */
+/* Reads a number with its unit, such as "500us" or "1Gb/s". Returns the text after it. */
 static const char *read_unit(const char *text, const char *const *units, const double *factors,
                              double *value)
 {
@@ -283,7 +283,7 @@ int esp_ranks_gather(struct esp_ranks *r, const struct esp_rank_gather *g)
     return status;
 }
 
-/* as the receiver in copy(), this means every other rank */
+/* If copy() gets this as its receiver, all ranks except the sender get the bytes. */
 enum { ALL = -1 };
 
 static int copy(struct esp_ranks *r, int from, int to, void *data, size_t bytes)

@@ -12,7 +12,7 @@
 #include "kernels/ranks/ranks.h"
 
 struct esp_shm_slot {
-    _Alignas(64) _Atomic uint32_t written; /* rounds */
+    _Alignas(64) _Atomic uint32_t written; /* number of rounds */
     _Atomic uint32_t sleepers;        /* number of ranks that sleep until `written` changes */
     _Atomic uint32_t beats;           /* counts the rank's signs of life while it works */
     char sentence[ESP_RANK_SENTENCE]; /* why the rank ended, or "" */

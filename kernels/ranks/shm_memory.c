@@ -246,7 +246,7 @@ void esp_shm_beat(struct esp_ranks *ranks)
     atomic_fetch_add(&((struct esp_shm *)ranks)->memory->slot[ranks->rank].beats, 1);
 }
 
-/* ------------------------------------------------------------------ ends */
+/* ------------------------------------------------------------------ the end of a group */
 
 /* Waits until a child ends, at most until the clock reaches `until`. */
 static void await_end(pid_t *child, double until)
