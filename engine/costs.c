@@ -124,8 +124,8 @@ static void draw_line(struct esp_cost_curve *curve)
     curve->one = y - curve->slope * (x - 1);
 }
 
-/* Returns the estimated seconds of a class with samples. Samples often scatter by more than a
- * row costs. The estimate is therefore a weighted mean of the class and the line. The farther
+/* Returns the estimated seconds of a class with samples. Samples often scatter by more than
+ * the cost of a row. The estimate is therefore a weighted mean of the class and the line. The farther
  * the class is from the line, relative to its spread, the larger its weight is. With few
  * samples the line is lowered a little, so that a size that was slow only by chance is tried
  * again. */

@@ -154,7 +154,7 @@ int esp_session_open(struct esp_session **session, struct esp_engine *engine,
 void esp_session_close(struct esp_session *session);
 
 /* Appends tokens to the text and runs the target over them (prefill). A new text gets the
- * tokenizer's begin-of-text token first, if it has one. */
+ * tokenizer's begin-of-text token first, if the tokenizer has one. */
 int esp_session_prompt(struct esp_session *session, const int32_t *tokens, int count, char *err,
                        size_t errlen);
 /* Tokenizes `length` bytes of text and appends its first `most` tokens, as esp_session_prompt()

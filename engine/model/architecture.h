@@ -24,7 +24,7 @@
     X(int, kv_heads, 1, 4096)                                                                  \
     X(int, head_dim, 2, 4096)                                                                  \
     X(int, ffn, 1, 1 << 20)                                                                    \
-    X(int, experts, 0, 4096)      /* experts of a mixture */                                   \
+    X(int, experts, 0, 4096)      /* number of experts in a mixture */                         \
     X(int, experts_used, 1, 4096) /* experts that a token uses */                              \
     X(int, expert_ffn, 1, 1 << 20)                                                             \
     X(int, mixed_every, 1, 1000)     /* every n-th layer is a mixture */                       \

@@ -432,8 +432,8 @@ static FILE *create(const struct inflation *n, const char *name, char *path)
     return fopen(path, "wb");
 }
 
-/* Closes a file, or reports that it could not be created (NULL) or not be written (`good` is
- * false). */
+/* Closes a file. Reports a failure if the file could not be created (`file` is NULL), written
+ * (`good` is false) or closed. */
 static int finish(const struct inflation *n, FILE *file, bool good, const char *path)
 {
     const int error = errno;

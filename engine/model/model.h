@@ -33,7 +33,7 @@ struct esp_model {
     bool feeds_normed;        /* a draft head that reads its own states after its final norm */
     int reads_state
         [3];  /* the target's states that an EAGLE-3 head reads; all 0: the usual states */
-    bool mtp; /* the model's files also have an MTP layer, which can draft for it */
+    bool mtp; /* the model's files also have an MTP layer, which can be its draft */
     const char *dtype; /* type of the first layer's query matrix: "F32", "BF16", "Q4_K", ... */
     const char *expert_dtype; /* type of the first expert's matrices, or NULL */
     struct esp_model_desc desc;
