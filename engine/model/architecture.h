@@ -146,9 +146,9 @@ enum esp_presence {
     ESP_IF_MIXED,     /* the layer is a mixture of experts */
     ESP_UNLESS_MIXED,
     ESP_IF_CHOICE_BIAS, /* the layer is a mixture whose experts are chosen with a bias */
-    ESP_IF_INPUT_NORM,  /* the first layer of an EAGLE-1 head may lack it */
-    ESP_IF_FC_NORM,     /* the whole input of fc is normalised together */
-    ESP_IF_FC_NORMS,    /* each hidden state that fc reads is normalised */
+    ESP_IF_INPUT_NORM,  /* the first layer of an EAGLE-1 head may lack this norm */
+    ESP_IF_FC_NORM,     /* the whole input of fc is normalised as one vector */
+    ESP_IF_FC_NORMS,    /* each hidden state that fc reads is normalised separately */
     ESP_UNLESS_TIED
 };
 

@@ -49,7 +49,7 @@ struct made {
     int parts, rounds;
     int dimensions; /* 1: a vector. 3: a dimension of 1 is between rows and columns */
     int experts;    /* if not 0, the tensor has the matrices of this many experts */
-    bool continues; /* the matrix of the next expert, in the same tensor as the previous one */
+    bool continues; /* continues the previous entry's tensor with the next expert's matrix */
 };
 
 struct inflation {

@@ -37,8 +37,8 @@ struct esp_model {
     const char *dtype; /* type of the first layer's query matrix: "F32", "BF16", "Q4_K", ... */
     const char *expert_dtype; /* type of the first expert's matrices, or NULL */
     struct esp_model_desc desc;
-    int64_t parameters;              /* numbers in all tensors that are used; tied tensors are
-                                        counted once */
+    int64_t parameters;              /* number of parameters in all tensors that are used;
+                                        tied tensors are counted once */
     int64_t idle;                    /* number of parameters that a token does not use: the
                                         weights of experts that are not chosen */
     size_t bytes;                    /* size of all tensors that are used */
