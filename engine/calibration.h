@@ -73,7 +73,7 @@ void esp_calibration_learn(struct esp_calibration *calibration, const struct esp
                            const struct esp_iteration *iteration, double beta, bool steps);
 
 /* Returns the expected calibration error: the sum over bins of |found - predicted|, divided by
- * the number of tries. NaN before the first try. */
+ * the number of tries. Returns NaN before the first try. */
 double esp_tally_error(const struct esp_tally *tally);
 
 /* Returns the probability that a child with this q_beta is the target's first choice. */

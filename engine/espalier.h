@@ -114,7 +114,7 @@ const char *esp_engine_chat(const struct esp_engine *engine);
 int esp_tokenize(const struct esp_engine *engine, const char *text, size_t length,
                  int32_t *tokens, int capacity);
 /* Returns the bytes of one token, not NUL-terminated; they may end inside a UTF-8 sequence.
- * The bytes of a special token are its name. NULL if there is no such token. */
+ * The bytes of a special token are its name. Returns NULL if there is no such token. */
 const char *esp_token_bytes(const struct esp_engine *engine, int32_t token, size_t *length);
 bool esp_token_is_end(const struct esp_engine *engine, int32_t token);
 bool esp_token_is_special(const struct esp_engine *engine, int32_t token);

@@ -40,7 +40,7 @@ struct esp_tree_builder {
     int32_t *next_draw, *draw_node;                   /* (draw_capacity) draw or -1; its node */
     int draws, draw_capacity;                         /* number of draws, and their maximum
                                                          number */
-    int32_t *size;                                    /* (record) size of the subtree in nodes */
+    int32_t *size;                                    /* (record) size of each node's subtree */
     int32_t *stack;                                   /* (record) scratch */
     int mask_words;                                   /* words per row of `mask` */
     uint64_t *mask;  /* (capacity + 1, mask_words) bit j of row i: row j is i or its ancestor */

@@ -29,7 +29,7 @@
 #include "kernels/system.h"
 #include "kernels/model_desc.h"
 
-enum { CHUNK = 8 << 20 /* bytes written at once */, MOST_FUSED = 3, PARTS = 64 };
+enum { CHUNK = 8 << 20 /* bytes per write */, MOST_FUSED = 3, PARTS = 64 };
 
 /* Describes a mix of types that users can request: the types of most matrices, of important
  * matrices, of most matrices of experts, and of important matrices of experts. The last member
