@@ -258,8 +258,8 @@ void esp_session_explain(struct esp_session *session, bool on);
 int esp_session_score(struct esp_session *session, bool on, char *err, size_t errlen);
 /* Computes the scores of `count` tokens of the text from `first` (at least 1) on, such as the
  * user's tokens. The position after the last token may be included; its score has no rank. This
- * runs passes of the target that change nothing. ESP_E_UNSUPPORTED if a window has dropped KV
- * cache rows that these passes need. */
+ * runs passes of the target that change nothing. Returns ESP_E_UNSUPPORTED if a window has
+ * dropped KV cache rows that these passes need. */
 int esp_session_score_text(struct esp_session *session, int first, int count,
                            struct esp_token_score *scores, char *err, size_t errlen);
 /* Runs passes of both models that change nothing. After a pause the processor's caches are

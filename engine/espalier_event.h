@@ -155,7 +155,7 @@ struct esp_iteration {
     const int32_t *path; /* (path_length) accepted nodes, root not included */
     int path_length;
     int32_t bonus;            /* token sampled from the target itself */
-    float bonus_u;            /* the random number that drew the bonus token; NaN: greedy */
+    float bonus_u;            /* the random number that drew the bonus token; NaN if greedy */
     const int32_t *committed; /* (committed_count) tokens appended to the text */
     int committed_count;      /* path_length + 1, or less at the end of a generation */
     /* (committed_count) the score of each committed token; NULL means not requested, see

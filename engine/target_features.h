@@ -37,7 +37,7 @@ const struct esp_states *esp_features_ask(struct esp_features *features, int row
 void esp_features_add(struct esp_features *features, int first, const int32_t *which,
                       int count);
 
-/* Returns the rows of states.to for positions begin..end-1; NULL if some are missing. */
+/* Returns the rows of states.to for positions begin..end-1, or NULL if some are missing. */
 const int32_t *esp_features_find(const struct esp_features *features, int begin, int end);
 
 /* Drops the states at position `end` and after it. */

@@ -98,7 +98,7 @@ struct esp_library {
 /* ---- library_base.c */
 
 /* The version of the file's format. Versions 1 and 2 had a row for each token, branch and
- * iteration; library_old.c rewrites such files. */
+ * iteration; library_old.c converts such files. */
 enum { ESP_LIBRARY_VERSION = 3 };
 
 /* Returns a statement, reset and without bound values. Returns NULL if it cannot be prepared;
@@ -149,7 +149,7 @@ bool esp_library_repair_words(struct esp_library *library, bool damaged);
 
 /* Returns whether the file has exactly the tables of versions 1 and 2. */
 bool esp_library_is_old(struct esp_library *library);
-/* Rewrites a library of an earlier version. Returns 0, or a negative status with a sentence in
+/* Converts a library of an earlier version. Returns 0, or a negative status with a sentence in
  * err. */
 int esp_library_migrate(struct esp_library *library, char *err, size_t errlen);
 

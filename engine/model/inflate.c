@@ -623,7 +623,7 @@ static void remove_folder(const struct inflation *n)
     rmdir(n->folder);
 }
 
-/* Notes the new folder and its files, so that they are deleted if a signal ends the program
+/* Lists the new folder and its files, so that they are deleted if a signal ends the program
  * before the folder is renamed. */
 static void note_folder(const struct inflation *n, const char *to, int noted[FILES + 1])
 {

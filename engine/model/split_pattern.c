@@ -45,7 +45,7 @@ struct esp_matcher {
     pcre2_match_data *data;
     pcre2_match_context *context;
     pcre2_jit_stack *stack;
-    struct timespec deadline; /* processor time of this thread */
+    struct timespec deadline; /* in processor time of this thread */
     unsigned calls;
 };
 
