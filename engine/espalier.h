@@ -56,7 +56,7 @@ struct esp_model_info {
      * cache. `bytes` includes only its matrices. */
     bool copy;
     int64_t parameters;
-    int64_t active;                        /* parameters used per token */
+    int64_t active;                        /* number of parameters that a token uses */
     size_t bytes;                          /* size of the weights */
     int experts, experts_used, expert_ffn; /* number of experts, experts per token, width of an
                                               expert's FFN; or 0 */

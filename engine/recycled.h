@@ -36,7 +36,7 @@ struct esp_recycled_row {
 
 /* A zero-initialised struct is valid: a matrix without rows. */
 struct esp_recycled {
-    struct esp_recycled_row *row; /* (vocabulary) by token */
+    struct esp_recycled_row *row; /* (vocabulary) indexed by token */
     int vocabulary;
     uint32_t writes; /* number of rows written so far */
     /* For each class of rows: how often such a row was tried, and how often each of its tokens

@@ -18,7 +18,7 @@ struct esp_features {
     int room;                 /* maximum of `count` */
     int32_t *row;             /* (room) row in states.to of each stored position */
     int32_t *pass_row;        /* (room) free rows for the output of a pass */
-    bool *used;               /* (2 * room) for each row of states.to: it is in use */
+    bool *used;               /* (2 * room) true if this row of states.to is in use */
     struct esp_arrays arrays; /* owns row, pass_row and used */
 };
 

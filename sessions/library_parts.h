@@ -89,7 +89,7 @@ struct esp_library {
     int status;                /* SQLITE_OK, or the first failure of the transaction */
     char what[256];            /* SQLite's message about this failure */
     struct esp_pack sorted[2]; /* buffers of put_records(), reused by each call */
-    struct esp_pack trees; /* trees of the last chunk that was read, from session trees_of */
+    struct esp_pack trees; /* trees of the chunk that was read last, of session `trees_of` */
     int64_t trees_of;
     size_t tree_at;  /* offset of the record after the tree that was found last */
     int tree_number; /* number of the tree that was found last */

@@ -51,7 +51,7 @@
     X(double, embedding_scale, 1e-6, 1e6)                                                      \
     X(double, residual_scale, 1e-6, 1e6)                                                       \
     X(double, attention_scale, 1e-6, 1e6)   /* factor of the scores; 0: 1 / sqrt(head_dim) */  \
-    X(double, attention_divisor, 1e-6, 1e9) /* the scores are divided by its square root */    \
+    X(double, attention_divisor, 1e-6, 1e9) /* scores are divided by sqrt(this number) */      \
     X(double, logit_divisor, 1e-6, 1e6)                                                        \
     X(double, attention_cap, 1e-3, 1e6)                                                        \
     X(double, logit_cap, 1e-3, 1e6)                                                            \

@@ -26,7 +26,7 @@ enum {
     HEADER_LIMIT = 256 << 20, /* bytes */
     VALUE_LIMIT = 1 << 16,
     TENSOR_LIMIT = 1 << 20,
-    NAME_LIMIT = 255, /* bytes of the name of a tensor */
+    NAME_LIMIT = 255, /* maximum bytes of the name of a tensor */
     SMALLEST_FILE = 4 + 4 + 8 + 8,
     SMALLEST_VALUE = 8 + 4 + 1,
     SMALLEST_TENSOR = 8 + 4 + 4 + 8,

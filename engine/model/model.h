@@ -26,7 +26,7 @@ struct esp_rotation_tables {
 };
 
 struct esp_model {
-    char *path, *name;        /* folder or file as given; its last component */
+    char *path, *name;        /* folder or file as given; the last component of this path */
     const char *architecture; /* "eagle", "eagle3" or "mtp" for a draft head */
     bool head;                /* a draft head (draft_head.h), not a whole model */
     bool reads_unnormed;      /* an MTP layer that reads states before the final norm */
