@@ -25,8 +25,8 @@ struct scorer {
     struct esp_rows *p, *q;            /* (tokens) */
     float *p_row, *q_row;              /* (vocabulary) */
     int32_t *rows;                     /* (tokens) row numbers from 0 */
-    double *first, *first_p;  /* (vocabulary) counts of first tokens; their exact p */
-    struct esp_arrays arrays; /* owns the five arrays above */
+    double *first, *first_p;           /* (vocabulary) counts of first tokens; their exact p */
+    struct esp_arrays arrays;          /* owns the five arrays above */
     double rank[ESP_LOSSLESS_BINS], serial[ESP_LOSSLESS_SIDE * ESP_LOSSLESS_SIDE];
     struct esp_rng rng;
 };

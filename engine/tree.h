@@ -35,7 +35,7 @@ struct esp_tree_builder {
     int room;     /* number of nodes to verify that can still be added */
     int record;   /* maximum number of nodes to store, including cut ones and the root */
     int32_t *first_child, *last_child, *next_sibling; /* (record) node or -1 */
-    int32_t *row;                                     /* (record) row in flattened order or -1 */
+    int32_t *row;                                     /* (record) row when flattened, or -1 */
     int32_t *first_draw, *last_draw;                  /* (record) draw or -1 */
     int32_t *next_draw, *draw_node;                   /* (draw_capacity) draw or -1; its node */
     int draws, draw_capacity;                         /* number of draws, and their maximum
