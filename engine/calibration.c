@@ -123,7 +123,7 @@ int esp_calibration_look(struct esp_calibration *c, struct esp_draft *d, double 
 /* Sums over the children of visited nodes. Beta is learned from them. calibration.h defines the
  * slope, the information and s. */
 struct evidence {
-    double slope, information; /* over all nodes so far */
+    double slope, information; /* sums over all nodes so far */
     double q, p;               /* sums over the children of the current node */
     double a;                  /* sum of q s over the children of the current node */
 };

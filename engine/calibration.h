@@ -41,7 +41,7 @@ struct esp_tally {
 struct esp_calibration {
     double log_beta, information;
     struct esp_tally raw, tempered; /* raw: bins are tenths of q; tempered: tenths of q_beta */
-    struct esp_tally likely; /* bins are log odds of q_beta; if sampling, first draws only */
+    struct esp_tally likely; /* bins: log odds of q_beta; when sampling, only first draws */
     struct esp_tally drawn[ESP_CALIBRATION_DRAWS]; /* bins: tenths of the parent's confidence */
     char key[384], file[64];                       /* key of the state; name of its file */
     bool learned;
@@ -73,7 +73,7 @@ void esp_calibration_learn(struct esp_calibration *calibration, const struct esp
                            const struct esp_iteration *iteration, double beta, bool steps);
 
 /* Returns the expected calibration error: the sum over bins of |found - predicted|, divided by
- * the number of tries. NaN before the first try. */
+ * the number of tries. Returns NaN before the first try. */
 double esp_tally_error(const struct esp_tally *tally);
 
 /* Returns the probability that a child with this q_beta is the target's first choice. */

@@ -11,8 +11,8 @@
 
 #include "kernels/status.h"
 
-/* States whether speculation with these settings keeps the output distribution. If it does not,
- * the value is the reason. */
+/* Says whether speculation with these settings keeps the output distribution. Each value except
+ * the first is a reason why it does not. */
 enum fit {
     FIT_LOSSLESS,
     FIT_GREEDY, /* the verifier is for temperature 0, and the temperature is not 0 */

@@ -124,11 +124,11 @@ static void draw_line(struct esp_cost_curve *curve)
     curve->one = y - curve->slope * (x - 1);
 }
 
-/* Returns the estimated seconds of a class with samples. Samples often scatter by more than a
- * row costs. The estimate is therefore a weighted mean of the class and the line. The farther
- * the class is from the line, relative to its spread, the larger its weight is. With few
- * samples the line is lowered a little, so that a size that was slow only by chance is tried
- * again. */
+/* Returns the estimated seconds of a class with samples. Samples often scatter by more than the
+ * cost of a row. The estimate is therefore a weighted mean of the class and the line. The
+ * farther the class is from the line, relative to its spread, the larger its weight is. With
+ * few samples the line is lowered a little, so that a size that was slow only by chance is
+ * tried again. */
 static double believed(const struct esp_cost_curve *curve, int class)
 {
     const struct esp_cost_class *c = &curve->class[class];

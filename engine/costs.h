@@ -39,16 +39,16 @@ enum {
 #define ESP_COST_WARM_UP 0.008
 
 struct esp_cost_class {
-    double sample[ESP_COST_SAMPLES]; /* ring buffer */
+    double sample[ESP_COST_SAMPLES]; /* ring buffer of seconds */
     int count, next;
     double weight;
-    bool fresh; /* has samples that are newer than those in the file */
+    bool fresh; /* has samples that are newer than the samples in the file */
 };
 
 struct esp_cost_curve {
     struct esp_cost_class class[ESP_COST_CLASSES];
     int recent[ESP_COST_RECENT]; /* ring buffer: classes of the last samples */
-    unsigned added;              /* samples so far */
+    unsigned added;              /* number of samples so far */
     /* The knots of the curve, one per class with samples, ordered by rows. The seconds never
      * fall from one knot to the next. */
     int knots;

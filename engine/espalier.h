@@ -56,7 +56,7 @@ struct esp_model_info {
      * cache. `bytes` includes only its matrices. */
     bool copy;
     int64_t parameters;
-    int64_t active;                        /* parameters used per token */
+    int64_t active;                        /* number of parameters that a token uses */
     size_t bytes;                          /* size of the weights */
     int experts, experts_used, expert_ffn; /* number of experts, experts per token, width of an
                                               expert's FFN; or 0 */
@@ -114,7 +114,7 @@ const char *esp_engine_chat(const struct esp_engine *engine);
 int esp_tokenize(const struct esp_engine *engine, const char *text, size_t length,
                  int32_t *tokens, int capacity);
 /* Returns the bytes of one token, not NUL-terminated; they may end inside a UTF-8 sequence.
- * The bytes of a special token are its name. NULL if there is no such token. */
+ * The bytes of a special token are its name. Returns NULL if there is no such token. */
 const char *esp_token_bytes(const struct esp_engine *engine, int32_t token, size_t *length);
 bool esp_token_is_end(const struct esp_engine *engine, int32_t token);
 bool esp_token_is_special(const struct esp_engine *engine, int32_t token);
@@ -154,7 +154,7 @@ int esp_session_open(struct esp_session **session, struct esp_engine *engine,
 void esp_session_close(struct esp_session *session);
 
 /* Appends tokens to the text and runs the target over them (prefill). A new text gets the
- * tokenizer's begin-of-text token first, if it has one. */
+ * tokenizer's begin-of-text token first, if the tokenizer has one. */
 int esp_session_prompt(struct esp_session *session, const int32_t *tokens, int count, char *err,
                        size_t errlen);
 /* Tokenizes `length` bytes of text and appends its first `most` tokens, as esp_session_prompt()
@@ -258,8 +258,8 @@ void esp_session_explain(struct esp_session *session, bool on);
 int esp_session_score(struct esp_session *session, bool on, char *err, size_t errlen);
 /* Computes the scores of `count` tokens of the text from `first` (at least 1) on, such as the
  * user's tokens. The position after the last token may be included; its score has no rank. This
- * runs passes of the target that change nothing. ESP_E_UNSUPPORTED if a window has dropped KV
- * cache rows that these passes need. */
+ * runs passes of the target that change nothing. Returns ESP_E_UNSUPPORTED if a window has
+ * dropped KV cache rows that these passes need. */
 int esp_session_score_text(struct esp_session *session, int first, int count,
                            struct esp_token_score *scores, char *err, size_t errlen);
 /* Runs passes of both models that change nothing. After a pause the processor's caches are

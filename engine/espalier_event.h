@@ -68,7 +68,7 @@ const char *esp_source_text(int source);
 struct esp_node {
     int32_t token;
     int32_t parent; /* index of the parent in esp_tree.nodes; -1 for the root */
-    int32_t depth;  /* root 0 */
+    int32_t depth;  /* 0 for the root */
     int32_t rank;   /* index among its siblings in drawing order, from 0 */
     int32_t copies; /* how often an i.i.d. drafter drew it; otherwise 1 */
     int32_t copied; /* distance in tokens to the position it was copied from; 0 means not
@@ -76,7 +76,7 @@ struct esp_node {
     /* Draft probability given the parent. For a copied token, its relative frequency in the
      * text it was copied from; for a recycled token, how often such tokens were correct. */
     float q;
-    float cumulative_log_q; /* summed log q from the root; root 0 */
+    float cumulative_log_q; /* sum of log q along the path from the root; 0 for the root */
     float confidence;       /* highest q among all possible children; NaN if never expanded */
     float value;            /* the drafter's estimate (dyspec: v); NaN if it has none */
     float p;                /* target probability given its parent; NaN if not computed */
@@ -129,19 +129,19 @@ struct esp_shape_choice {
     int paths, stem, branch;
     double share;   /* probability of this shape in the drafter's policy */
     double tokens;  /* expected number of committed tokens */
-    double seconds; /* expected time of its passes */
+    double seconds; /* expected time of the passes for this shape */
 };
+
+enum { ESP_LIKELY = 8 };
 
 /* The score of a token of the text: the target's distribution at the position of the token,
  * after temperature, top-k and top-p. At temperature 0, the distribution at temperature 1 is
  * used. */
-enum { ESP_LIKELY = 8 };
-
 struct esp_token_score {
     float p;                    /* probability of the token */
     float entropy;              /* entropy of the distribution, in bits */
     int32_t rank;               /* rank of the token, from 1; 0 means not among `likely` */
-    int32_t count;              /* entries of `likely`; 0 means nothing was computed */
+    int32_t count;              /* number of entries in `likely`; 0: nothing was computed */
     int32_t likely[ESP_LIKELY]; /* (count) the likeliest tokens, descending */
     float likely_p[ESP_LIKELY]; /* (count) */
 };
@@ -155,7 +155,7 @@ struct esp_iteration {
     const int32_t *path; /* (path_length) accepted nodes, root not included */
     int path_length;
     int32_t bonus;            /* token sampled from the target itself */
-    float bonus_u;            /* the random number that drew the bonus token; NaN: greedy */
+    float bonus_u;            /* the random number that drew the bonus token; NaN if greedy */
     const int32_t *committed; /* (committed_count) tokens appended to the text */
     int committed_count;      /* path_length + 1, or less at the end of a generation */
     /* (committed_count) the score of each committed token; NULL means not requested, see
@@ -203,13 +203,13 @@ struct esp_event {
     double time; /* seconds since the session was opened */
     int stage;
     const struct esp_iteration *iteration;
-    const int32_t *tokens; /* prompt */
+    const int32_t *tokens; /* for a prompt: the appended tokens */
     int token_count;
-    int token_start; /* drop */
+    int token_start; /* for a drop: index of the first removed token */
     /* for a prompt: number of the chat format's tokens before and after the user's message */
     int marks, marks_after;
-    const char *key, *text; /* setting: name and value */
-    bool lossy;             /* setting: the output distribution may change from now on */
+    const char *key, *text; /* for a setting: its name and its new value */
+    bool lossy;             /* for a setting: the output distribution may now change */
 };
 
 typedef void esp_observer(void *user, const struct esp_event *event);

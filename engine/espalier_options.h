@@ -122,7 +122,7 @@ enum esp_engine_option {
         ESP_OPTIONS /* number of options */
 };
 
-/* Returns line `index` of the table; NULL past its end. */
+/* Returns line `index` of the table, or NULL if `index` is past its end. */
 const struct esp_value_info *esp_engine_option(int index);
 /* Returns the line of the option with this name, or NULL. */
 const struct esp_value_info *esp_engine_option_find(const char *name);

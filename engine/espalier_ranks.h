@@ -23,7 +23,7 @@ struct esp_rank_kind_report {
                                  up") */
     double bytes;             /* weights that a one-row pass reads if one process computes
                                * everything */
-    bool whole;               /* every rank computes all of it */
+    bool whole;               /* every rank computes all outputs of these matrices */
     int part[ESP_RANKS_MOST]; /* (ranks) */
     double gathered;          /* bytes that the ranks exchange for each row of a pass */
     int exchanges;            /* number of exchanges in one pass */

@@ -16,12 +16,12 @@ extern "C" {
 
 struct esp_stats {
     int prompt_tokens, generated_tokens, iterations;
-    int64_t drafted_nodes;  /* drafted nodes that the target verified */
+    int64_t drafted_nodes;  /* number of drafted nodes that the target verified */
     int64_t accepted_nodes; /* number of drafted nodes that were accepted */
     /* Drafted and accepted nodes, counted separately for each source (enum esp_source). */
     int64_t source_nodes[ESP_SOURCES], source_accepted[ESP_SOURCES];
     int64_t draft_passes, target_passes;
-    int64_t draft_rows; /* rows computed by the draft passes */
+    int64_t draft_rows; /* number of rows that the draft passes computed */
     /* Statistics of the states of the target's recurrent layers, in passes that verify trees.
      * All are 0 if the target has no recurrent layers. steps: how often a row updated the state
      * of a layer. read, written: bytes of states. copies: bytes that would be written if every
@@ -30,7 +30,7 @@ struct esp_stats {
     double mean_path_length;
     double tokens_per_iteration;
     double acceptance_rate; /* accepted / drafted, 0 if nothing was drafted */
-    int64_t prefill_rows;   /* rows of prompts that the target computed */
+    int64_t prefill_rows;   /* number of rows of prompts that the target computed */
     double prefill_seconds, decode_seconds;
     double first_token_seconds; /* time of the prefill and the first iteration together */
     double stage_seconds[ESP_STAGES];
@@ -43,7 +43,7 @@ struct esp_stats {
     /* Seconds per token over the last iterations. As in `baseline`, times with interruptions
      * by other programs are left out. The speed-up is baseline / token_seconds. */
     double token_seconds;
-    double draft_temp; /* the draft's logits are divided by this; 0: there is no draft model */
+    double draft_temp; /* divisor of the draft's logits; 0 if there is no draft model */
     /* Expected calibration error of draft probabilities against the target's, for the tokens
      * drafted in the last iterations: without tempering (raw), and at draft_temp. NaN means
      * unknown. */

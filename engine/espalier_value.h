@@ -61,7 +61,7 @@ void esp_value_write(const struct esp_value_info *info, const void *in, char *te
 /* If the value is 0 and 0 stands for the default, stores the default. Returns 0, or
  * ESP_E_ARGUMENT if the value is out of range. */
 int esp_value_check(const struct esp_value_info *info, void *in, char *err, size_t errlen);
-/* Returns the address of the pointer to a text; NULL if the value is not a text. */
+/* Returns the address of the pointer to a text, or NULL if the value is not a text. */
 const char **esp_value_text(const struct esp_value_info *info, void *in);
 /* Writes the value's name in the spelling of a flag, with '-' instead of '_'. Returns
  * `flag`. */

@@ -19,16 +19,16 @@
 #include "kernels/status.h"
 
 enum {
-    DEPTH = 4,       /* levels of folders that are searched below a starting folder */
-    ENTRIES = 20000, /* entries read per folder */
-    FOLDERS = 20000, /* folders searched in total */
+    DEPTH = 4,       /* maximum levels of folders that are searched below a starting folder */
+    ENTRIES = 20000, /* maximum number of entries read per folder */
+    FOLDERS = 20000, /* maximum number of folders searched in total */
     MANIFEST_LIMIT = 1 << 20,
 };
 
 /* State of a search. */
 struct search {
     struct esp_found_models *found;
-    struct esp_int_map visited; /* folders, by a hash of device and inode */
+    struct esp_int_map visited; /* visited folders; the keys are hashes of device and inode */
     const char *source;
     bool failed; /* memory allocation failed */
 };

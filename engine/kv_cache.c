@@ -8,9 +8,9 @@
 #include "kernels/model_desc.h"
 #include "kernels/status.h"
 
-/* With a window, at least SLACK rows are dropped at a time, because the remaining rows must
- * then be moved. The rows that the last REWIND tokens see are not dropped, so that these tokens
- * can be removed without computing anything again. */
+/* With a window, at least SLACK rows are dropped at a time, because the remaining rows must be
+ * moved each time. The rows that the last REWIND tokens see are not dropped, so that these
+ * tokens can be removed without computing anything again. */
 enum { PREFILL_ROWS = 128, SLACK = 256, REWIND = 64 };
 
 /* While a text grows, a checkpoint is saved each time this number of tokens has been added. */

@@ -102,8 +102,9 @@ static int pass_over(struct esp_session *s, struct esp_kv_cache *c, int position
     return esp_kv_cache_forward(c, &batch);
 }
 
-/* Lets the quantised copy of the target draft in the rows after the target's text. These rows
- * never count as text, so nothing has to be removed if an iteration ends early. */
+/* If the draft model is a quantised copy of the target, prepares its cache for passes over the
+ * rows after the target's text. These rows never count as text, so nothing has to be removed if
+ * an iteration ends early. */
 static int follow_target(struct esp_session *s)
 {
     return esp_session_has_copy(s)
@@ -127,12 +128,12 @@ void esp_session_warm(struct esp_session *s)
 }
 
 /* Times plain decoding: a target pass over the root alone and the selection of a token. The
- * pass writes the root's row, which the verify pass will write again with the same values. It
- * runs in iterations 0 (after a warm-up pass), 1, 2, 4, 8 ..., for an early result, and then
- * once every ESP_BASELINE_EVERY iterations. If an iteration takes as long as a plain step, the
- * timed steps take about 3 % of the time; if an iteration takes twice as long, half of that.
- * Passes over the start of a text are faster than average. The samples are therefore spread
- * over the whole text, as the iterations are. */
+ * pass writes the root's row, which the verify pass will write again with the same values. A
+ * plain step is timed in iterations 0 (after a warm-up pass), 1, 2, 4, 8 ..., for an early
+ * result, and then once every ESP_BASELINE_EVERY iterations. If an iteration takes as long as a
+ * plain step, the timed steps take about 3 % of the time; if it takes twice as long, half of
+ * that. Passes over the start of a text are faster than average. The samples are therefore
+ * spread over the whole text, as the iterations are. */
 static int measure_baseline(struct esp_session *s)
 {
     int index = s->stats.iterations, runs = index == 0 ? 2 : 1;

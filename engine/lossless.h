@@ -35,7 +35,7 @@ enum esp_lossless_test {
 enum { ESP_LOSSLESS_BINS = 16, ESP_LOSSLESS_SIDE = 4 /* serial: SIDE x SIDE bins */ };
 
 struct esp_lossless_plan {
-    int trials;                                        /* continuations */
+    int trials;                                        /* number of continuations */
     int tokens;                                        /* number of tokens of each
                                                           continuation */
     bool (*progress)(void *user, int done, int total); /* may be NULL; if it returns false, the
@@ -45,8 +45,8 @@ struct esp_lossless_plan {
 
 struct esp_lossless {
     int tokens, iterations;
-    int impossible; /* tokens of probability 0; at temperature 0, tokens that are not the
-                       likeliest */
+    int impossible; /* number of tokens of probability 0; at temperature 0, number of tokens
+                       that are not the likeliest */
     struct esp_chi_square test[ESP_LOSSLESS_TEST_COUNT];
     double ratio[ESP_LOSSLESS_BINS]; /* counts of v (test `ratio`) in each bin */
     double distance; /* total variation distance between these counts and the uniform

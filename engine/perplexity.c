@@ -14,7 +14,7 @@ static const double LEAST = 1e-38; /* smaller probabilities are replaced by this
 
 struct measuring {
     struct esp_engine *engine;
-    struct esp_kv_cache cache; /* for one piece */
+    struct esp_kv_cache cache; /* KV cache for one piece of the text */
     struct esp_rows *rows;
     int32_t *tokens; /* (count) the whole text */
     int count, piece;

@@ -76,7 +76,7 @@ int esp_rank_settings_read(struct esp_rank_options *ranks, const struct esp_engi
                                        .threads = o->threads,
                                        .hosts = hosts > 0 ? o->hosts : NULL,
                                        .launcher = o->launcher};
-    if (given && ranks->ranks == 0) { /* mpirun has started them */
+    if (given && ranks->ranks == 0) { /* mpirun has started the ranks */
         ranks->ranks = atoi(given);
         ranks->hosts = given;
         ranks->given = true;

@@ -187,8 +187,8 @@ static int by_age(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Returns the smallest value of `written` of the rows that are stored. `ages` is scratch
- * memory. */
+/* Only the MOST rows that were written last are stored in the file. Returns the smallest value
+ * of `written` among them, or 1 if all rows are stored. `ages` is scratch memory. */
 static uint32_t oldest_kept(const struct esp_recycled *r, uint32_t *ages)
 {
     size_t count = 0;

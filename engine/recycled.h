@@ -23,8 +23,8 @@
 #include <stdint.h>
 
 enum {
-    ESP_RECYCLED_WIDTH = 8,      /* tokens of a row */
-    ESP_RECYCLED_STREAKS = 4,    /* classes of rows, by how often the first token was correct */
+    ESP_RECYCLED_WIDTH = 8,      /* number of tokens in a row */
+    ESP_RECYCLED_STREAKS = 4,    /* classes of rows: how often the first token was correct */
     ESP_RECYCLED_KEPT = 1 << 15, /* maximum number of rows in a file */
 };
 
@@ -36,7 +36,7 @@ struct esp_recycled_row {
 
 /* A zero-initialised struct is valid: a matrix without rows. */
 struct esp_recycled {
-    struct esp_recycled_row *row; /* (vocabulary) by token */
+    struct esp_recycled_row *row; /* (vocabulary) indexed by token */
     int vocabulary;
     uint32_t writes; /* number of rows written so far */
     /* For each class of rows: how often such a row was tried, and how often each of its tokens

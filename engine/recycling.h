@@ -16,7 +16,7 @@ struct esp_recycling {
     int width;   /* tokens per row: ESP_RECYCLED_WIDTH, or the vocabulary's size if smaller */
     bool looked; /* esp_recycling_look() has requested this iteration's tokens */
     int32_t *likeliest; /* (max_nodes + 1, width) likeliest tokens of each verified row */
-    float *logits;      /* their logits, in the same shape */
+    float *logits;      /* (max_nodes + 1, width) logits of these tokens */
     struct esp_arrays arrays;
 };
 

@@ -141,7 +141,7 @@ const char *esp_reason_text(int reason)
     return reason >= 0 && reason < (int)(sizeof text / sizeof *text) ? text[reason] : "";
 }
 
-/* The word for each source in tables, and its description in sentences. */
+/* For each source, the word that tables use, and the description that sentences use. */
 static const char *const sources[ESP_SOURCES][2] = {
 #define X(name, of_table, of_sentence) [ESP_SOURCE_##name] = {of_table, of_sentence},
     ESP_SOURCE(X)

@@ -12,7 +12,7 @@
 #include "engine/model/own_copy.h"
 #include "kernels/status.h"
 
-enum { FAR_TOO_LONG = 4 /* times the context */ };
+enum { FAR_TOO_LONG = 4 /* multiples of the context */ };
 
 /* Called when the tree has grown by a layer. The observer's time is not included in any
  * stage. */

@@ -40,7 +40,7 @@ struct esp_session {
     struct esp_engine *engine;
     const struct esp_backend_ops *ops;
     struct esp_settings set;
-    char drafter_spec[ESP_SPEC_TEXT], verifier_spec[ESP_SPEC_TEXT]; /* as text */
+    char drafter_spec[ESP_SPEC_TEXT], verifier_spec[ESP_SPEC_TEXT]; /* "name:k=v,..." */
     esp_observer *observer;
     void *user;
     double opened;
@@ -57,15 +57,15 @@ struct esp_session {
 
     int rank_starts; /* value of esp_rank_times.starts when the caches were opened */
     struct esp_kv_cache target;
-    struct esp_kv_cache draft_cache; /* for a quantised copy of the target, a view of its
-                                        cache */
+    struct esp_kv_cache draft_cache; /* if the draft is a quantised copy of the target, a view
+                                        of `target` */
     struct esp_features features;    /* all zero unless the draft is a draft head */
     struct esp_rows *p, *q, *states;
     struct esp_tree_builder tree;
     struct esp_draft draft;
     struct esp_respelling respelling;       /* for a draft model that drafts text */
     struct esp_draft_context draft_context; /* for drafters that request it */
-    bool rebuild;                           /* accepted rows are computed again */
+    bool rebuild;                           /* true if accepted rows are computed again */
     struct esp_verify verify;
     struct esp_rng draft_rng, verify_rng;
     struct esp_arrays arrays; /* owns the next three arrays of tree.capacity + 1 entries */

@@ -59,8 +59,8 @@ static int prefill(struct esp_session *s)
                                      s->length);
     int status = esp_kv_cache_append(&s->target, text + s->target.length,
                                      s->length - 1 - s->target.length, NULL, NULL);
-    const int draft_length = /* limited by the draft model's context: longer texts get
-                                no drafts */
+    const int draft_length = /* number of tokens that fit in the draft model's context;
+                                longer texts get no drafts */
         esp_kv_cache_most(&s->draft_cache, text, s->length - 1);
     if (status == ESP_OK && !s->set.drafter->without_model && !esp_session_has_copy(s) &&
         s->draft_cache.length < draft_length)

@@ -18,7 +18,7 @@ struct esp_features {
     int room;                 /* maximum of `count` */
     int32_t *row;             /* (room) row in states.to of each stored position */
     int32_t *pass_row;        /* (room) free rows for the output of a pass */
-    bool *used;               /* (2 * room) true for each row of states.to in use */
+    bool *used;               /* (2 * room) true if this row of states.to is in use */
     struct esp_arrays arrays; /* owns row, pass_row and used */
 };
 
@@ -37,7 +37,7 @@ const struct esp_states *esp_features_ask(struct esp_features *features, int row
 void esp_features_add(struct esp_features *features, int first, const int32_t *which,
                       int count);
 
-/* Returns the rows of states.to for positions begin..end-1; NULL if some are missing. */
+/* Returns the rows of states.to for positions begin..end-1, or NULL if some are missing. */
 const int32_t *esp_features_find(const struct esp_features *features, int begin, int end);
 
 /* Drops the states at position `end` and after it. */

@@ -13,7 +13,7 @@ enum esp_text_kind {
     ESP_TEXT_PROMPT,  /* the user wrote it */
     ESP_TEXT_DRAFTED, /* the drafter proposed it, and the verifier accepted it */
     ESP_TEXT_BONUS,   /* the target model chose it */
-    ESP_TEXT_MARK,    /* a control token of the chat format around messages */
+    ESP_TEXT_MARK,    /* a control token that the chat format puts around messages */
     ESP_TEXT_CHOSEN,  /* the user chose it, or wrote it within an answer, to begin a branch */
 };
 

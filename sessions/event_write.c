@@ -254,7 +254,7 @@ static void end(struct esp_line *line)
 }
 
 /* Writes how many of this line's tokens are control tokens of the chat format. The line has
- * `count` tokens. A `marks` above `count` means all of them; below 0 it means none. */
+ * `count` tokens. If `marks` is above `count`, all of them are; if it is below 0, none is. */
 static void put_marks(struct esp_line *line, const char *name, int marks, int count)
 {
     if (marks > 0)

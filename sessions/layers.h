@@ -10,7 +10,7 @@
 
 #include "engine/espalier.h"
 
-/* The fields of a node that drafting may change after it has added the node. */
+/* The fields of a node that drafting can change after it has added the node. */
 struct esp_growth {
     int32_t copies;
     float confidence;

@@ -1,6 +1,6 @@
 /* library.c - opens the file of kept sessions; see library.h.
  *
- * Opening turns an empty file into a library, rewrites a library of an earlier version, and
+ * Opening turns an empty file into a library, converts a library of an earlier version, and
  * renames a file that is not a library. Then it moves the records from the journals of killed
  * programs into the library.
  */

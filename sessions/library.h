@@ -32,7 +32,7 @@ enum esp_library_mode {
 
 /* Writes the path of the user's library. Returns 0 or ESP_E_FILE. */
 int esp_library_path(char *path, size_t size);
-/* Opens a library. Rewrites a library of an earlier version, and moves the journals of killed
+/* Opens a library. Converts a library of an earlier version, and moves the journals of killed
  * programs into the library. Returns 0, or a negative status with a sentence in err that names
  * the file. */
 int esp_library_open(struct esp_library **library, const char *path, enum esp_library_mode mode,

@@ -1,4 +1,4 @@
-/* library_old.c - rewrites libraries of versions 1 and 2.
+/* library_old.c - converts libraries of versions 1 and 2 to the current version.
  *
  * In these versions each branch, token and iteration had a row. Iterations were stored as lines
  * of a recording. In version 1 these lines also had the texts of their tokens.

@@ -61,7 +61,7 @@
     X(FORGET_SEEN, "UPDATE session SET seen = 0, indexed = x'' WHERE id = ?1 OR ?1 = 0")       \
     X(OPTIMIZE, "INSERT INTO words(words) VALUES('optimize')")
 
-/* The name of a table, and the statement that makes it. */
+/* The name of a table, and the statement that creates it. */
 typedef const char *const esp_library_table[2];
 
 /* Tables that old and new libraries have in common. */
@@ -89,7 +89,7 @@ struct esp_library {
     int status;                /* SQLITE_OK, or the first failure of the transaction */
     char what[256];            /* SQLite's message about this failure */
     struct esp_pack sorted[2]; /* buffers of put_records(), reused by each call */
-    struct esp_pack trees; /* trees of the last chunk that was read, from session trees_of */
+    struct esp_pack trees; /* trees of the chunk that was read last, of session `trees_of` */
     int64_t trees_of;
     size_t tree_at;  /* offset of the record after the tree that was found last */
     int tree_number; /* number of the tree that was found last */
@@ -98,7 +98,7 @@ struct esp_library {
 /* ---- library_base.c */
 
 /* The version of the file's format. Versions 1 and 2 had a row for each token, branch and
- * iteration; library_old.c rewrites such files. */
+ * iteration; library_old.c converts such files. */
 enum { ESP_LIBRARY_VERSION = 3 };
 
 /* Returns a statement, reset and without bound values. Returns NULL if it cannot be prepared;
@@ -149,7 +149,7 @@ bool esp_library_repair_words(struct esp_library *library, bool damaged);
 
 /* Returns whether the file has exactly the tables of versions 1 and 2. */
 bool esp_library_is_old(struct esp_library *library);
-/* Rewrites a library of an earlier version. Returns 0, or a negative status with a sentence in
+/* Converts a library of an earlier version. Returns 0, or a negative status with a sentence in
  * err. */
 int esp_library_migrate(struct esp_library *library, char *err, size_t errlen);
 

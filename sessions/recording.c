@@ -32,7 +32,7 @@ struct index_entry {
 
 struct iteration {
     int event;       /* index of the event in `entries` */
-    int of_text;     /* iterations since the text was last cleared, including this one */
+    int of_text;     /* number of iterations since the text was last cleared, with this one */
     double baseline; /* latest measured time of a plain decoding step in seconds; 0
                         means not measured yet */
 };
@@ -48,7 +48,7 @@ struct esp_recording {
     int iteration_count, iteration_capacity;
     struct esp_text_token *tokens; /* (token_count) tokens that events added, in order */
     int token_count, token_capacity;
-    int dropped;  /* tokens that were added again because tokens before them were removed */
+    int dropped;  /* number of tokens added again because tokens before them were removed */
     bool writing; /* a generation has begun, and no event has ended it yet */
     bool cut;     /* the last line is incomplete and was ignored */
 

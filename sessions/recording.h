@@ -125,7 +125,8 @@ int esp_recording_steps(const struct esp_recording *recording);
 const struct esp_event *esp_recording_step(struct esp_recording *recording, int step);
 
 /* Returns the line of an event in the file, without its newline and NUL-terminated, or NULL if
- * it can no longer be read. It is valid as long as the result of esp_recording_read(). */
+ * it can no longer be read. It is valid until this function or esp_recording_read() is called
+ * with the same recording. */
 const char *esp_recording_line(struct esp_recording *recording, int event, size_t *length);
 
 #endif

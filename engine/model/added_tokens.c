@@ -19,7 +19,7 @@
 
 enum {
     END = 256,
-    TEXT_LIMIT = 4 << 20, /* bytes of all added tokens */
+    TEXT_LIMIT = 4 << 20, /* maximum bytes of all added tokens together */
 };
 
 static uint64_t edge(uint64_t node, unsigned byte)

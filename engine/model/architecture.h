@@ -24,7 +24,7 @@
     X(int, kv_heads, 1, 4096)                                                                  \
     X(int, head_dim, 2, 4096)                                                                  \
     X(int, ffn, 1, 1 << 20)                                                                    \
-    X(int, experts, 0, 4096)      /* experts of a mixture */                                   \
+    X(int, experts, 0, 4096)      /* number of experts in a mixture */                         \
     X(int, experts_used, 1, 4096) /* experts that a token uses */                              \
     X(int, expert_ffn, 1, 1 << 20)                                                             \
     X(int, mixed_every, 1, 1000)     /* every n-th layer is a mixture */                       \
@@ -51,7 +51,7 @@
     X(double, embedding_scale, 1e-6, 1e6)                                                      \
     X(double, residual_scale, 1e-6, 1e6)                                                       \
     X(double, attention_scale, 1e-6, 1e6)   /* factor of the scores; 0: 1 / sqrt(head_dim) */  \
-    X(double, attention_divisor, 1e-6, 1e9) /* the scores are divided by its square root */    \
+    X(double, attention_divisor, 1e-6, 1e9) /* scores are divided by sqrt(this number) */      \
     X(double, logit_divisor, 1e-6, 1e6)                                                        \
     X(double, attention_cap, 1e-3, 1e6)                                                        \
     X(double, logit_cap, 1e-3, 1e6)                                                            \
@@ -146,9 +146,9 @@ enum esp_presence {
     ESP_IF_MIXED,     /* the layer is a mixture of experts */
     ESP_UNLESS_MIXED,
     ESP_IF_CHOICE_BIAS, /* the layer is a mixture whose experts are chosen with a bias */
-    ESP_IF_INPUT_NORM,  /* the first layer of an EAGLE-1 head may lack it */
-    ESP_IF_FC_NORM,     /* the whole input of fc is normalised together */
-    ESP_IF_FC_NORMS,    /* each hidden state that fc reads is normalised */
+    ESP_IF_INPUT_NORM,  /* the first layer of an EAGLE-1 head may lack this norm */
+    ESP_IF_FC_NORM,     /* the whole input of fc is normalised as one vector */
+    ESP_IF_FC_NORMS,    /* each hidden state that fc reads is normalised separately */
     ESP_UNLESS_TIED
 };
 

@@ -19,7 +19,7 @@
 #include "kernels/status.h"
 #include "engine/support/utf8_stream.h"
 
-enum { LONGEST_SCORED = 1024 /* bytes of a token, see add_pairs() */ };
+enum { LONGEST_SCORED = 1024 /* maximum bytes of a token, see add_pairs() */ };
 
 struct esp_bpe_symbol {
     int32_t token;          /* -1 means merged into its left neighbour */

@@ -213,7 +213,7 @@ static int read_eagle3(struct esp_model *head, struct esp_config *c,
     return status;
 }
 
-/* Sets which biases and norms the layers have. All layers have the same ones as the first. */
+/* Sets which biases and norms the layers have: all layers have those of the first layer. */
 static void read_layer(struct esp_config *c, const char *layer,
                        const struct esp_stored_set *files)
 {

@@ -26,14 +26,14 @@ enum {
     HEADER_LIMIT = 256 << 20, /* bytes */
     VALUE_LIMIT = 1 << 16,
     TENSOR_LIMIT = 1 << 20,
-    NAME_LIMIT = 255, /* bytes of the name of a tensor */
+    NAME_LIMIT = 255, /* maximum bytes of the name of a tensor */
     SMALLEST_FILE = 4 + 4 + 8 + 8,
     SMALLEST_VALUE = 8 + 4 + 1,
     SMALLEST_TENSOR = 8 + 4 + 4 + 8,
 };
 
 /* Lists the types of tensors. The types with which espalier can compute come first, in the
- * order of enum esp_dtype. Other types that files may have follow. */
+ * order of enum esp_dtype. After them come other types that files can have. */
 // clang-format off
 static const struct esp_gguf_type types[] = {
 #define X(name, gguf, numbers, bytes, ...) {#name, gguf, numbers, bytes},
@@ -89,7 +89,7 @@ static void cut(struct parser *p)
           "the header goes beyond the end of the file, which may be truncated: get it again");
 }
 
-/* Returns the next `count` bytes; NULL if they have not been read yet or do not exist. */
+/* Returns the next `count` bytes, or NULL if they were not read yet or do not exist. */
 static const unsigned char *take(struct parser *p, uint64_t count)
 {
     if (count > p->whole - p->at)

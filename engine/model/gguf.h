@@ -101,7 +101,7 @@ bool esp_gguf_part(char part[PATH_MAX], const char *path, int number, int count)
 
 /* ------------------------------------------------------------------ values */
 
-/* Returns the value of a key; NULL if there is no such key. */
+/* Returns the value of a key, or NULL if there is no such key. */
 const struct esp_gguf_value *esp_gguf_find(const struct esp_gguf *gguf, const char *key);
 /* Returns element `index` as a number. A flag is 0 or 1. Returns NaN if the element is neither
  * a number nor a flag. */

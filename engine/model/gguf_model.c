@@ -81,7 +81,7 @@ const struct esp_gguf_architecture *esp_gguf_architecture_for(const struct esp_m
 struct slot_name {
     size_t slot;
     const char *name;
-    const char *fused; /* the name of the matrix, if it is fused with others */
+    const char *fused; /* name of the fused matrix that may contain this one, or NULL */
 };
 
 #define SLOT(type, field, text, ...)                                                           \

@@ -49,7 +49,7 @@ struct made {
     int parts, rounds;
     int dimensions; /* 1: a vector. 3: a dimension of 1 is between rows and columns */
     int experts;    /* if not 0, the tensor has the matrices of this many experts */
-    bool continues; /* the matrix of the next expert, in the same tensor as the previous one */
+    bool continues; /* continues the previous entry's tensor with the next expert's matrix */
 };
 
 struct inflation {
@@ -432,8 +432,8 @@ static FILE *create(const struct inflation *n, const char *name, char *path)
     return fopen(path, "wb");
 }
 
-/* Closes a file, or reports that it could not be created (NULL) or not be written (`good` is
- * false). */
+/* Closes a file. Reports a failure if the file could not be created (`file` is NULL), written
+ * (`good` is false) or closed. */
 static int finish(const struct inflation *n, FILE *file, bool good, const char *path)
 {
     const int error = errno;
@@ -623,7 +623,7 @@ static void remove_folder(const struct inflation *n)
     rmdir(n->folder);
 }
 
-/* Notes the new folder and its files, so that they are deleted if a signal ends the program
+/* Lists the new folder and its files, so that they are deleted if a signal ends the program
  * before the folder is renamed. */
 static void note_folder(const struct inflation *n, const char *to, int noted[FILES + 1])
 {

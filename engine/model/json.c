@@ -174,7 +174,7 @@ void esp_json_close(struct esp_json *json)
     json->root = NULL;
 }
 
-/* Returns the value of one dotted name; NULL if it is missing or null. */
+/* Returns the value of one dotted name, or NULL if it is missing or null. */
 static const cJSON *find_one(const cJSON *item, const char *name, size_t length)
 {
     char key[64];

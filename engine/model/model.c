@@ -558,7 +558,7 @@ void esp_model_set_context(struct esp_model *model, int context)
         use_rotation(model);
 }
 
-/* Marks the tensors of the part that is not opened as used. That part is the MTP layer or, if
+/* Marks as used all tensors of the part that is not opened. That part is the MTP layer or, if
  * the MTP layer is opened, the rest of the model. */
 static void mark_others(struct esp_model *model, const struct esp_family *mtp)
 {

@@ -26,19 +26,19 @@ struct esp_rotation_tables {
 };
 
 struct esp_model {
-    char *path, *name;        /* folder or file as given; its last component */
+    char *path, *name;        /* folder or file as given; the last component of this path */
     const char *architecture; /* "eagle", "eagle3" or "mtp" for a draft head */
     bool head;                /* a draft head (draft_head.h), not a whole model */
     bool reads_unnormed;      /* an MTP layer that reads states before the final norm */
     bool feeds_normed;        /* a draft head that reads its own states after its final norm */
     int reads_state
         [3];  /* the target's states that an EAGLE-3 head reads; all 0: the usual states */
-    bool mtp; /* the model's files also have an MTP layer, which can draft for it */
+    bool mtp; /* the model's files also have an MTP layer, which can be its draft */
     const char *dtype; /* type of the first layer's query matrix: "F32", "BF16", "Q4_K", ... */
     const char *expert_dtype; /* type of the first expert's matrices, or NULL */
     struct esp_model_desc desc;
-    int64_t parameters;              /* numbers in all tensors that are used; tied tensors are
-                                        counted once */
+    int64_t parameters;              /* number of parameters in all tensors that are used;
+                                        tied tensors are counted once */
     int64_t idle;                    /* number of parameters that a token does not use: the
                                         weights of experts that are not chosen */
     size_t bytes;                    /* size of all tensors that are used */

@@ -60,7 +60,7 @@ static const struct type *type_of(const char *draft)
 struct copying {
     struct esp_model *copy; /* NULL means only the sizes are needed */
     const struct type *type;
-    double before, after; /* bytes of the matrices */
+    double before, after; /* bytes of the matrices before and after quantising */
 };
 
 static size_t bytes_of(enum esp_dtype dtype, const struct esp_tensor *t)

@@ -29,7 +29,7 @@
 #include "kernels/system.h"
 #include "kernels/model_desc.h"
 
-enum { CHUNK = 8 << 20 /* bytes written at once */, MOST_FUSED = 3, PARTS = 64 };
+enum { CHUNK = 8 << 20 /* bytes per write */, MOST_FUSED = 3, PARTS = 64 };
 
 /* Describes a mix of types that users can request: the types of most matrices, of important
  * matrices, of most matrices of experts, and of important matrices of experts. The last member
@@ -67,7 +67,7 @@ struct planned {
     enum esp_dtype dtype;
     bool vector;
     int paired;      /* if rows are stored in pairs, the number of rows per head; else 0 */
-    int interleaved; /* if blocks of the parts alternate, the rows of a block; else 0 */
+    int interleaved; /* if blocks of the parts alternate, the rows per block; else 0 */
     /* These members are 0 unless the state heads are written in another order (`heads_tiled`).
      * They are the number of rows or columns per head, the first row that belongs to a head,
      * the number of state heads, and the number of key heads. */

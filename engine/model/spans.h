@@ -19,7 +19,7 @@ struct esp_spans {
 /* Lists the parts of a text that users wrote. In these parts, special tokens are not found, and
  * neither are the tokens that `marks` lists. `marks` ends with NULL and may be NULL. */
 struct esp_literals {
-    const struct esp_span *items; /* (count) ascending */
+    const struct esp_span *items; /* (count) in ascending order */
     int32_t count;
     const char *const *marks;
 };

@@ -26,7 +26,7 @@
 
 enum {
     PATTERN_LIMIT = 1 << 16, /* bytes */
-    NESTING_LIMIT = 50,      /* depth of classes in classes */
+    NESTING_LIMIT = 50,      /* maximum depth of classes in classes */
     HEAP_LIMIT = 256 << 10,  /* KiB */
     STACK_LIMIT = 8 << 20,   /* bytes */
     WINDOW = 256,            /* start positions per call */
@@ -45,7 +45,7 @@ struct esp_matcher {
     pcre2_match_data *data;
     pcre2_match_context *context;
     pcre2_jit_stack *stack;
-    struct timespec deadline; /* processor time of this thread */
+    struct timespec deadline; /* in processor time of this thread */
     unsigned calls;
 };
 

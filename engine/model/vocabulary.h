@@ -38,7 +38,7 @@ struct esp_token {
 };
 
 struct esp_vocabulary {
-    struct esp_token *tokens; /* (size) by id */
+    struct esp_token *tokens; /* (size) indexed by id */
     int size;                 /* highest id + 1 */
     bool byte_fallback;
     int32_t byte[256]; /* the token of each single byte; -1 means the byte has no token */

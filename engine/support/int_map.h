@@ -25,7 +25,7 @@ struct esp_int_map {
     struct esp_hash_key key;
 };
 
-/* Makes room for `count` keys; false if there is no memory. */
+/* Makes room for `count` keys. Returns false if there is no memory. */
 bool esp_int_map_init(struct esp_int_map *map, size_t count);
 void esp_int_map_free(struct esp_int_map *map);
 

@@ -51,7 +51,7 @@ void esp_params_init(struct esp_params *params, const struct esp_param *table);
 int esp_params_set(struct esp_params *params, const char *owner, const char *key,
                    const char *value, char *err, size_t errlen);
 
-/* Describes row `index` of a table (may be NULL); false past its end. */
+/* Describes row `index` of a table (may be NULL). Returns false past its end. */
 bool esp_params_info(const struct esp_param *table, int index, struct esp_param_info *info);
 
 /* Returns the index of the parameter with this name, or -1. */

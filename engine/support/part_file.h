@@ -12,7 +12,8 @@
  * user gave it; "" if that name is already listed. Returns a number for esp_part_file_end(), or
  * -1 if the list is full. In that case a signal leaves the file behind. */
 int esp_part_file_begin(const char *part, const char *whole);
-/* Removes a file from the list after it was renamed or removed. `noted` may be -1. */
+/* Removes a file from the list after it was renamed or removed. `noted` is the number that
+ * esp_part_file_begin() returned; it may be -1. */
 void esp_part_file_end(int noted);
 
 /* Removes all listed files, the last one first. Calls tell(whole) for each file that existed

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 struct esp_suggestion {
-    char typed[64], best[64]; /* best: "": no name is close enough */
+    char typed[64], best[64]; /* best: "" if no name is close enough */
     int distance;             /* distance between `typed` and `best` */
 };
 

@@ -22,7 +22,7 @@ enum esp_utf8_mode { ESP_UTF8_RAW, ESP_UTF8_TEXT };
 
 struct esp_utf8_stream {
     enum esp_utf8_mode mode;
-    int held;        /* 0..3 between calls */
+    int held;        /* number of bytes in `pending`: 0..3 between calls */
     char pending[4]; /* (held) the well-formed beginning of a character */
 };
 
