@@ -45,7 +45,7 @@ struct esp_keeper {
 
     /* Only the engine thread uses the following members. */
     bool resumed;
-    bool judged; /* branches were perhaps deleted */
+    bool judged; /* some branches may have been deleted */
     int64_t id;  /* number of the session in the library; 0: it is not in the library */
     time_t created;
     struct timespec now;         /* time of the last records */
