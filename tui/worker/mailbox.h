@@ -1,8 +1,8 @@
 /* mailbox.h - a queue of commands from the UI thread to the engine thread.
  *
  * The engine thread takes commands between iterations, in order. Stop, quit, step mode and pace
- * take effect immediately. Posting never blocks. The engine thread waits here when it is idle,
- * in step mode, and to keep the pace.
+ * take effect immediately. Posting never blocks. The engine thread waits in functions of the
+ * mailbox when it is idle, in step mode, and to keep the pace.
  */
 #ifndef ESP_MAILBOX_H
 #define ESP_MAILBOX_H

@@ -684,7 +684,7 @@
         schedule();
     }
 
-    /* Wraps an action of the user, so that it also stops playing. */
+    /* Returns a function that stops the playback and then runs an action of the user. */
     const byHand = (move) => () => {
         pause();
         move();
