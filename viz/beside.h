@@ -2,8 +2,8 @@
  *
  * Two panels of bars have the same rows and the same scale. The left panel has the paper's
  * values. The right panel has the measured values. If they were measured in several ways, each
- * way has its own bar. The bars of the first way are outlined and the other bars filled, so
- * that they differ not only in colour.
+ * way has its own bar. The bars of the first way are outlined and the other bars are
+ * filled, so they differ in more than colour.
  */
 #ifndef ESP_BESIDE_H
 #define ESP_BESIDE_H

@@ -1,9 +1,8 @@
 /* colours.h - the colours of pictures and charts, light and dark.
  *
- * The colours have the hues of the terminal's light and dark themes, so that slides look like
- * screens.
- * No meaning depends on colour alone: accepted nodes also have a thick frame and a check mark,
- * cut nodes are dashed, and so on.
+ * The colours have the hues of the terminal's light and dark themes, so slides look like
+ * screens. No meaning depends on colour alone: accepted nodes also have a thick frame and a
+ * check mark, cut nodes are dashed, and so on.
  */
 #ifndef ESP_COLOURS_H
 #define ESP_COLOURS_H

@@ -1,4 +1,4 @@
-/* course.h - collects values of a session's iterations for charts, and adds such values up. */
+/* course.h - collects values of a session's iterations for charts, and adds them up. */
 #ifndef ESP_COURSE_H
 #define ESP_COURSE_H
 
@@ -25,13 +25,15 @@ struct esp_course_gauge {
 
 /* The values of all iterations so far. A zero-initialised struct is empty. */
 struct esp_course {
-    int most; /* maximum, even; at this many points the older half is dropped. 0: no limit */
+    /* Maximum number of points, an even number. When there are this many points, the older half
+     * is dropped. 0 means no limit. */
+    int most;
     struct esp_course_point *points; /* (count) oldest first */
     int count, capacity;
-    struct esp_course_gauge gauges[ESP_COURSE_GAUGES]; /* (gauge_count) by first appearance */
+    struct esp_course_gauge gauges[ESP_COURSE_GAUGES]; /* (gauge_count) oldest first */
     int gauge_count;
     struct esp_acceptance acceptance;
-    char drafters[256], verifiers[256]; /* "dynatree, goodput", by first appearance */
+    char drafters[256], verifiers[256]; /* "dynatree, goodput": oldest first */
 };
 
 /* Sums over iterations. */

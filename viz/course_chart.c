@@ -90,7 +90,7 @@ static void draw_rect(struct chart *d, struct box box, const char *fill)
                      box.height, 0);
 }
 
-/* Draws a ring, the mark for a fraction of all iterations. */
+/* Draws a ring, which marks a rate as a fraction of all iterations. */
 static void draw_ring(struct chart *d, double x, double y)
 {
     const struct esp_pen ring = {d->colours->background, d->colours->accepted, 2, NULL, NULL};

@@ -60,7 +60,7 @@ static int draw_blocks(const struct picture *p, int *all)
                              .stroke = p->f->colours->frame, .width = 0.6, .dashes = "3 2"};
     const int blocks = (p->mask.rows + ESP_MASK_BLOCK - 1) / ESP_MASK_BLOCK;
     int used = 0;
-    for (int pass = 0; pass < 2; pass++) /* frames are drawn over dashes */
+    for (int pass = 0; pass < 2; pass++) /* first dashed frames, then thick frames over them */
         for (int i = 0; i < blocks * blocks; i++) {
             const int row = i / blocks, column = i % blocks;
             const double x = p->x + column * ESP_MASK_BLOCK * p->cell,

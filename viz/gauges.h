@@ -10,8 +10,8 @@
 
 /* Returns the value with this symbol, or NULL. */
 const struct esp_gauge *esp_gauge_find(const struct esp_iteration *it, const char *symbol);
-/* Returns the name of the value, for example "upper confidence"; its symbol if it is not in the
- * table. */
+/* Returns the name of the value, for example "upper confidence". If the value is not in the
+ * table, returns its symbol. */
 const char *esp_gauge_name(const struct esp_iteration *it, const char *symbol);
 /* Writes name and symbol, such as "upper confidence (tauh)"; returns `text`. */
 const char *esp_gauge_full_name(char text[64], const struct esp_iteration *it,

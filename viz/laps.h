@@ -20,8 +20,8 @@ enum { ESP_LAP_PIECES = ESP_LAP_PARTS * ESP_RANK_LAPS };
 
 /* Returns the number of ranks; 0 means that the iteration ran without ranks. */
 int esp_laps_ranks(const struct esp_iteration *it);
-/* Writes the pieces of a rank in order, and returns how many there are. A lap begins in all
- * ranks at the same time. Sets *all to the seconds of the whole pass. */
+/* Writes the pieces of a rank in order, and returns how many there are. A lap (rank_lap.h)
+ * begins in all ranks at the same time. Sets *all to the seconds of the whole pass. */
 int esp_laps_of(const struct esp_iteration *it, int rank,
                 struct esp_lap_piece pieces[ESP_LAP_PIECES], double *all);
 /* Writes for how many seconds of the pass a rank computes, waits, and exchanges data. */

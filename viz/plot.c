@@ -34,7 +34,7 @@ static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7"
 
 enum { COLOURS = sizeof colours / sizeof *colours };
 
-/* The dashes for the first series of a colour, for the second series of this colour, ... */
+/* If several series have the same colour, the i-th of them, from 0, has dashes[i]. */
 static const char *const dashes[] = {NULL, "7 4", "2 3", "6 3 2 3"};
 enum { ROUNDS = sizeof dashes / sizeof *dashes };
 enum { ROWS = 1, COLUMNS = 2 }; /* how bars are ruled: 0, one of these, or their sum */
@@ -271,8 +271,8 @@ static void draw_marked(const struct plot *plot, const double *points, int count
         draw_mark(plot, points[2 * i], points[2 * i + 1], look);
 }
 
-/* Draws a series as a line. Points after the first POINTS are left out, but no suite has so
- * many points. */
+/* Draws a series as a line. Draws only the first POINTS points, which are more than any
+ * suite has. */
 static void draw_line(const struct plot *plot, int index, const struct look *look)
 {
     enum { POINTS = 256 };

@@ -20,7 +20,7 @@ struct building {
     const struct esp_iteration *it;
     const struct esp_tree_choice *choice;
     int *first, *child; /* children of node i: child[first[i]] .. child[first[i + 1] - 1] */
-    int *hidden;        /* (count) children of a shown node that are not shown */
+    int *hidden;        /* (count) how many children of a shown node are not shown */
     bool *shown;
     int rows;       /* number of rows chosen so far */
     int bonus_node; /* parent of the bonus token, or -1 */

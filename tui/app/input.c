@@ -131,9 +131,9 @@ static void line_done(char *line)
     X(rl_vi_fetch_history)
 
 /* When the user goes to another line of the history, Readline 8.2 stores the undo list of the
- * line before in several places. Later it frees the list in one place and uses it in another.
- * To prevent this, these functions free the undo list before they move to another line. Then
- * the changes to the line that the user left cannot be undone. */
+ * line that the user leaves in several places. Later it frees the list in one place and uses it
+ * in another. To prevent this, these functions free the undo list before they move to another
+ * line. Then the changes to the line that the user left cannot be undone. */
 #define X(function)                                                                            \
     static int safe_##function(int count, int key)                                             \
     {                                                                                          \

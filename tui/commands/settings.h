@@ -1,6 +1,6 @@
 /* settings.h - the settings that `:set` and the configuration file change.
  *
- * A setting is an entry of the table in settings.c. The table is used for `:set`, for commands
+ * A setting is an entry in the table of settings.c. The table is used for `:set`, for commands
  * named like settings (":temp 0.8"), the configuration file, completion, help and the manual.
  * `:set` and the configuration file can also set parameters of the drafter, which the engine
  * lists.

@@ -15,7 +15,7 @@
 struct tail {
     const char *wanted;
     size_t length; /* length of `wanted` */
-    char *bytes;   /* (count) at most length - 1 old bytes, then those of this event */
+    char *bytes;   /* (count) at most length - 1 old bytes, then this event's bytes */
     size_t count, capacity;
 };
 

@@ -6,7 +6,7 @@
 #include "tui/model/run.h"
 #include "viz/canvas.h"
 
-/* The style of a token, for each enum esp_text_kind. */
+/* The style for each kind of token (enum esp_text_kind). */
 extern const int esp_text_styles[];
 
 /* Draws the first `tokens` tokens into rows y to y + height - 1 of the view. If they need more

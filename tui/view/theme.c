@@ -214,7 +214,7 @@ static int nearest_of_256(int32_t rgb)
  * blue is 4; bright adds 8. */
 static int nearest_of_16(int32_t rgb, int colours)
 {
-    enum { GREY = 40 /* a colour is grey if its parts differ by less than this */ };
+    enum { GREY = 40 /* in a grey, red, green and blue differ by less than this */ };
     const int part[3] = {rgb >> 16 & 255, rgb >> 8 & 255, rgb & 255};
     int least = 255, most = 0, hue = 0;
     for (int i = 0; i < 3; i++) {
@@ -238,7 +238,7 @@ int esp_colour_near(int32_t rgb, int colours)
     if (rgb >= ESP_COLOUR_NAMED)
         return colours >= 16 ? rgb - ESP_COLOUR_NAMED : (rgb - ESP_COLOUR_NAMED) % 8;
     if (colours >= 1 << 24)
-        return rgb < 8 ? 16 : rgb; /* for such a terminal, 0 to 7 are named colours */
+        return rgb < 8 ? 16 : rgb; /* such a terminal has named colours at 0 to 7 */
     return colours >= 256 ? nearest_of_256(rgb) : nearest_of_16(rgb, colours);
 }
 

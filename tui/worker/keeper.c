@@ -45,7 +45,7 @@ struct esp_keeper {
 
     /* Only the engine thread uses the following members. */
     bool resumed;
-    bool judged; /* branches were perhaps deleted */
+    bool judged; /* some branches may have been deleted */
     int64_t id;  /* number of the session in the library; 0: it is not in the library */
     time_t created;
     struct timespec now;         /* time of the last records */
@@ -57,7 +57,7 @@ struct esp_keeper {
     char target_path[1024], draft_path[1024];
     struct esp_tokens tokens;
     bool header_changed;
-    unsigned char *pieces; /* a bit for each token whose text is in the library or log */
+    unsigned char *pieces; /* a bit for each token; 1: its text is in the library or log */
     struct esp_layers layers;
     struct esp_pack records; /* the records that the current call has made */
 };

@@ -1,8 +1,8 @@
 /* mailbox.h - a queue of commands from the UI thread to the engine thread.
  *
  * The engine thread takes commands between iterations, in order. Stop, quit, step mode and pace
- * take effect immediately. Posting never blocks. The engine thread waits here when it is idle,
- * in step mode, and to keep the pace.
+ * take effect immediately. Posting never blocks. The engine thread waits in functions of the
+ * mailbox when it is idle, in step mode, and to keep the pace.
  */
 #ifndef ESP_MAILBOX_H
 #define ESP_MAILBOX_H
@@ -25,7 +25,7 @@ enum esp_command_type {
     ESP_COMMAND_COMPARE, /* drafter or NULL, verifier or NULL (worker_compare.c) */
     ESP_COMMAND_REWIND,  /* number of tokens that stay */
     ESP_COMMAND_FORK, /* text (length bytes of struct esp_text_token), words to append or NULL;
-                         enum esp_fork; flag: continue it (worker_branch.c) */
+                         enum esp_fork; flag: continue the text (worker_branch.c) */
     ESP_COMMAND_CONTINUE, /* text as for FORK; number of continuations */
     ESP_COMMAND_SCORES,   /* first token, number of tokens; reports their scores */
     ESP_COMMAND_KEEP,     /* struct esp_resume and its text (length bytes), path of the library;

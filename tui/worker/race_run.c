@@ -34,7 +34,7 @@ enum { PRACTICE = 40, PLAIN_PRACTICE = 4 };
 struct racing {
     struct esp_race *race;
     int side;
-    const char *name; /* name of the drafter of the side that decodes */
+    const char *name; /* drafter of the side that is decoding */
 };
 
 static bool goes_on(void *user, bool practice, double share)

@@ -6,7 +6,7 @@
  * and waits for a step.
  *
  * Other models can be loaded while it runs (models.h). The UI thread can still read token texts
- * of the old models until it has applied the READY snapshot of the new ones. It then posts
+ * of the old models until it has applied the READY snapshot of the new models. It then posts
  * ESP_COMMAND_RETIRE, and the old models are closed.
  */
 #ifndef ESP_WORKER_H

@@ -44,7 +44,7 @@
 
     /* ------------------------------------------------------------ numbers */
 
-    /* A probability as the terminal writes it: ".81", "<.01". */
+    /* Returns a probability as the terminal writes it: ".81", "<.01". */
     function probability(p) {
         if (p === null || p === undefined)
             return "\u2013";
@@ -89,7 +89,7 @@
         }
     }
 
-    /* The text at iteration `index`: before it or, with `committed`, after it. */
+    /* Returns the text before iteration `index` or, if `committed` is true, after it. */
     function textAt(index, committed) {
         const text = [];
         follow(text, index, committed, () => {});
@@ -230,10 +230,10 @@
         return {nodes, places, height: next};
     }
 
-    /* The source of a node that has no draft probability. */
+    /* Returns the source of a node that has no draft probability. */
     const source = (n) => n.copied === -2 ? "expected" : n.copied === -3 ? "recycled" : "copied";
 
-    /* The draft probability of a node, or its source. */
+    /* Returns the draft probability of a node or, if it has none, its source. */
     const draft = (n) => n.copied ? source(n) : "q " + probability(n.q);
 
     function describe(n, index) {
@@ -468,7 +468,7 @@
 
     const gaugeOf = (frame, gauge) => (frame.gauges || []).find((g) => g[0] === gauge);
 
-    /* The values of a gauge over the whole recording; computed only once. */
+    /* For each gauge, its values over the whole recording. They are computed only once. */
     const courses = data.gauges.map((gauge, index) => {
         const values = sampled.map((i) => {
             const found = gaugeOf(frames[i], index);
@@ -622,7 +622,8 @@
         moveCourse();
     }
 
-    /* Goes to an iteration, to the end of a stage (of the last one, if it is not given). */
+    /* Goes to iteration `index`, to the end of stage `ended`. Without `ended`, shows the whole
+     * iteration. */
     function go(index, ended) {
         at = Math.min(frames.length - 1, Math.max(0, index));
         stage = ended === undefined ? STAGES.length : ended;
@@ -683,7 +684,7 @@
         schedule();
     }
 
-    /* Wraps an action of the user, so that it also stops playing. */
+    /* Returns a function that stops the playback and then runs an action of the user. */
     const byHand = (move) => () => {
         pause();
         move();

@@ -4,7 +4,8 @@
  * against the target's exact distribution (engine/lossless.h). Plain decoding is tested in the
  * same way first, and each pair is also compared with plain decoding directly. A correct
  * program fails one run in a thousand by chance. This probability is divided evenly among all
- * tests of a run (Bonferroni). At temperature 0 every token must equal that of plain decoding.
+ * tests of a run (Bonferroni). At temperature 0 every token must be the same as in plain
+ * decoding.
  */
 #include <cJSON.h>
 #include <math.h>

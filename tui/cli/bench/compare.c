@@ -20,7 +20,7 @@ struct side {
     struct esp_session *session;
     struct esp_stats stats;
     char drafter[1024], verifier[1024];
-    struct esp_contender contender; /* the same data, from which viz/versus.h makes sentences */
+    struct esp_contender contender; /* the same data, in the form that viz/versus.h needs */
 };
 
 static void look(struct side *side, struct esp_session *session)

@@ -48,9 +48,10 @@ int cli_contest_open(struct cli_contest *contest, struct esp_engine *engine,
                      const struct esp_session_options *session, const char *const *specs,
                      char *err, size_t errlen);
 /* Measures for about `seconds`, but at least one round before and after each halving. Ends
- * early when interrupted. Then sorts the candidates. Those that stayed come first, then those
- * with more rounds. Candidates with the same number of rounds are sorted by speedup. Returns 0,
- * or a negative status with a message. */
+ * early when interrupted. Then sorts the candidates. The candidates that stayed to the end
+ * come first. Candidates with more rounds come before candidates with fewer. If the numbers of
+ * rounds are the same, the larger speedup comes first. Returns 0, or a negative status with a
+ * message. */
 int cli_contest_run(struct cli_contest *contest, double seconds, char *err, size_t errlen);
 void cli_contest_close(struct cli_contest *contest);
 

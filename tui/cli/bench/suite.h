@@ -21,7 +21,7 @@
 #include "tui/cli/bench/prompt_list.h"
 #include "tui/cli/bench/result_table.h"
 
-/* Each value is the largest number of the things that its comment names. */
+/* Each constant is the maximum number of what its comment names. */
 enum {
     SUITE_WORD = 256,   /* bytes of a word, NUL included */
     SUITE_KEYS = 4,     /* keys that vary together, in one 'vary' line */
@@ -38,7 +38,7 @@ enum {
 #define SUITE_PLAIN "plain decoding"
 #define SUITE_CHAIN "best chain"
 
-/* Describes what a suite can measure. suite_measures.c has the list. */
+/* Describes something that a suite can measure. The list of measures is in suite_measures.c. */
 struct cli_suite_measure;
 
 struct cli_vary {
@@ -80,7 +80,7 @@ struct cli_suite {
     bool counts; /* show only columns that do not depend on the machine */
 };
 
-/* Reads a suite by its name, or by its path if that contains a '/' or ends in ".suite".
+/* Reads the suite `name`. A name that contains a '/' or ends in ".suite" is the path of a file.
  * Returns 0 or a negative status with a message. */
 int cli_suite_read(struct cli_suite *suite, const char *name, char *err, size_t errlen);
 
@@ -146,7 +146,7 @@ bool cli_suite_keys(struct cli_table *table, const struct cli_suite_plan *plan);
 bool cli_suite_begin_row(struct cli_table *table, const struct cli_suite_plan *plan, int row,
                          const char *category, struct cli_cell **cell);
 /* Returns category `index` of the table's rows, or NULL after the last one. Without the line
- * `by category`, the only one is "", for all prompts. */
+ * `by category`, the only category is "", which all prompts have. */
 const char *cli_suite_category(const struct cli_suite_plan *plan, int index);
 /* Returns the results of a case on a prompt. Returns NULL if the case was not run on this
  * prompt, or if the prompt has another category. */

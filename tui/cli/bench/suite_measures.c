@@ -185,7 +185,8 @@ static const struct column rank_columns[] = {{"rank", "rank", 0, 1, PLACE, ONE},
                                              {"accepted", "accepted %", 1, 100, 2, 1},
                                              {.name = NULL}};
 /* A line for each tenth of the draft's probability q shows the means of q and of the target's
- * p, and how often such a draft is accepted if the verifier tries it (dyspec, fig. 2). */
+ * p, and how often a draft in this range is accepted if the verifier tries it (dyspec,
+ * fig. 2). */
 static const struct column share_columns[] = {{"from", "from", 1, 1, PLACE, BINS_OF_Q},
                                               {"tried", "tried", 0, 1, 0, ONE},
                                               {"draft", "draft's probability", 3, 1, 3, 2},

@@ -29,7 +29,7 @@
 #include "viz/export.h"
 #include "viz/safe.h"
 
-enum { TOGETHER = 24, LONGEST = 1 << 20 }; /* most open sessions; most bytes of a line */
+enum { TOGETHER = 24, LONGEST = 1 << 20 }; /* limits: open sessions; bytes of a line */
 
 struct running {
     const struct cli_options *o;
@@ -55,8 +55,8 @@ static void name_file(const struct running *r, const char *ending, char path[PAT
     snprintf(path, PATH_MAX, "%s/%s%s", r->o->output, r->suite.name, ending);
 }
 
-/* Writes a hash of the models, the measure and the prompts. By this hash, --resume recognises a
- * journal that has runs of the same kind. */
+/* Writes a hash of the models, the measure and the prompts. --resume uses this hash to
+ * recognise a journal that has runs of the same kind. */
 static void identify(const struct running *r, char text[32])
 {
     const struct esp_engine_options *e = &r->o->engine;

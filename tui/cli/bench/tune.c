@@ -38,8 +38,8 @@ static const char PROMPTS[] =
     "Dear Sir, thank you for your letter of the third of March, in which you\n"
     "Es war einmal ein armer Müller, der hatte eine schöne Tochter. Eines Tages\n";
 
-/* The candidates at temperature 0. They are plain decoding, drafters of chains, drafters of
- * trees with the most probable nodes, and drafters without weights. */
+/* The candidates at temperature 0. They are plain decoding, drafters that draft chains,
+ * drafters that draft trees of the most probable nodes, and drafters without weights. */
 static const char *const greedy_specs[] = {
     "ar",        "linear:K=2",   "linear:K=4",  "linear:K=8",  "goodput",
     "dynatree",  "dynatree:N=8", "optimal:N=4", "optimal:N=8", "optimal:N=16",
@@ -47,7 +47,7 @@ static const char *const greedy_specs[] = {
 };
 
 /* The candidates above temperature 0. They include drafters that sample their tokens, because
- * some verifiers accept more of such drafts. */
+ * some verifiers accept more sampled drafts. */
 static const char *const sampling_specs[] = {
     "ar",          "linear:K=2",  "linear:K=4", "linear:K=8", "iid:K=2,L=2",
     "iid:K=2,L=4", "iid:K=4,L=4", "goodput",    "dynatree",   "dyspec:N=8",

@@ -61,7 +61,7 @@ static bool read_count(const char **text, int *value)
     return good;
 }
 
-/* "7" or "3-9". */
+/* Reads the iterations to export, such as "7" or "3-9". */
 static int read_range(struct job *job)
 {
     const char *range = job->o->iteration, *text = range;

@@ -1,5 +1,5 @@
 /* compare.c - ":compare ar" runs a second drafter and verifier over the same text, to compare
- * them with those of the session. */
+ * them with the drafter and verifier of the session. */
 #include "tui/commands/command.h"
 
 #include <stdio.h>

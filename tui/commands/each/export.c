@@ -153,7 +153,7 @@ static int write_chart(struct esp_control *control, int kind, const struct look 
                       path);
 }
 
-/* Returns a token as the screen shows it. Its bytes end where those of the next token begin. */
+/* Returns a token as the screen shows it. Its bytes end where the next token begins. */
 static struct esp_picture_token picture_token(const struct esp_state *state, int index)
 {
     const struct esp_text_span *span = &state->spans[index];

@@ -41,8 +41,8 @@ static void title(const struct esp_shown *s, char *text, size_t size)
 /* ------------------------------------------------------------------ trees */
 
 /* Draws "iter 41 from token 124: 5 of 19 accepted, 6 tokens". If the iteration starts later
- * than that of the other session, also says by how many tokens it is later. A narrow pane shows
- * less. */
+ * than the iteration of the other session, also says by how many tokens it is later. A narrow
+ * pane shows less. */
 static void draw_summary(struct esp_canvas *canvas, int y, const struct esp_iteration *it,
                          const struct esp_iteration *other, int stages)
 {

@@ -4,9 +4,10 @@
  *     dynatree  └────────────┘└──────┘└─────────
  *     linear    └──┘└───┘└───────┘└──────┘└─────
  *
- * Each bracket is an iteration. Its last token, the bonus token, has another style than the
- * accepted path. The pane shows the trees of two iterations above; they are highlighted here.
- * The row follows the end of the text or shows the selected place.
+ * Each bracket is an iteration. The style of its last token, the bonus token, differs from
+ * the style of the accepted path. The pane shows the trees of two iterations above the ruler.
+ * The brackets of these two iterations are highlighted. The row follows the end of the text or
+ * shows the selected place.
  */
 #include <string.h>
 

@@ -159,7 +159,8 @@ static int draw_bytes_of(struct esp_canvas *canvas, const struct esp_shown *s, i
     return y + 1;
 }
 
-/* Writes the values of the verifier's formulas for the children of the node; "" if there are */
+/* Writes the values of the verifier's formulas for the children of the node. Writes "" if there
+ * are none. */
 static void say_below(char *text, size_t size, const struct esp_iteration *it, int node)
 {
     const struct esp_node *n = &it->tree.nodes[node];

@@ -121,7 +121,8 @@ static void draw_ranks(struct esp_canvas *canvas, int y, const struct esp_shown 
     }
 }
 
-/* Draws the same numbers one below the other, if the pane is too narrow for them in a row. */
+/* Draws the numbers of the pane one below the other. Called if the pane is too narrow to show
+ * them in a row. */
 static void draw_column(struct esp_canvas *canvas, const struct esp_shown *s,
                         const struct esp_figures *figures)
 {

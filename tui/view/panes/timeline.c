@@ -1,11 +1,11 @@
 /* timeline.c - the timeline pane has a column for each iteration, with the newest on the right.
  *
  *     tokens   committed tokens: accepted drafts, and the target's own token
- *     nodes    drafted nodes: accepted, seen by the target, cut before that
- *     ms       time: draft, verify, the rest
+ *     nodes    drafted nodes: accepted, verified but not accepted, cut before verification
+ *     ms       time: drafting, verifying, all other stages
  *
  * Each of the three is a stacked bar, one or more rows high. Left and Right select an
- * iteration. It is marked, and its numbers are shown on the right.
+ * iteration. The selected iteration is marked, and its numbers are shown on the right.
  */
 #include "tui/view/pane.h"
 
