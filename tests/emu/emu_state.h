@@ -37,7 +37,7 @@ bool emu_has_nccl();
 enum emu_heuristic emu_heuristic_answer();
 size_t emu_memory_size();
 int emu_multiprocessors();
-int emu_shared_kilobytes(); /* returns the limit for a block */
+int emu_shared_kilobytes(); /* returns how much shared memory a block can request */
 
 /* ------------------------------------------------------------------ handles (emu_control.cpp)
  */

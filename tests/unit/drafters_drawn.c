@@ -390,7 +390,7 @@ static double best_sum(const struct esp_tree *t, struct place *open, int count, 
     double best = 0;
     if (left == 0)
         return 0;
-    /* The next draw is open draw i. Earlier open draws are excluded from now on. */
+    /* The next draw is open[i]. Earlier entries of `open` are excluded from now on. */
     for (int i = from; i < count; i++) {
         struct place place = open[i];
         unsigned long long own = *state + (unsigned long long)(long long)(place.v * 1e9);

@@ -512,7 +512,7 @@ TEST(a_truncated_description_is_refused)
 
 /* ------------------------------------------------------------------ greetings */
 
-/* Stands for a group of two ranks. Rank 1's greeting is a copy of rank 0's greeting with one
+/* Imitates a group of two ranks. Rank 1's greeting is a copy of rank 0's greeting with one
  * change. */
 struct mirror {
     struct esp_ranks base;
