@@ -328,8 +328,8 @@ TEST(dyspec_trees_have_the_distribution_of_algorithm_1)
 
 /* ------------------------------------------------------------------ what dyspec draws */
 
-/* Returns R of a node, which is its q divided by the probability that its earlier siblings
- * left. */
+/* Returns R of a node: its q divided by the probability that remains after its earlier
+ * siblings. */
 static double share(const struct esp_tree *t, int node)
 {
     double left = 1;

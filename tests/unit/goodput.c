@@ -612,7 +612,7 @@ TEST(costs_are_stored_and_damaged_files_do_no_harm)
         esp_costs_took(&again, ESP_COST_VERIFY, 4, 0.75);
     }
     esp_costs_save(&costs);
-    /* adds its own measurements to the file, and keeps those that are there */
+    /* adds the measurements of `again` to the file, which keeps those of `costs` */
     esp_costs_save(&again);
     memset(&costs, 0, sizeof costs);
     esp_costs_turn(&costs, "a");
