@@ -96,7 +96,7 @@ ISA_FLAGS_i8mm    := -march=armv8.2-a+dotprod+i8mm -DESP_DOTPROD -DESP_I8MM -DES
 # The tests emulate the tile unit's instructions in C, because few processors have that unit.
 ISA_FLAGS_tiles    = $(ISA_FLAGS_avx2) -DESP_AMX -DESP_BASE=avx2 -include tests/emu/tiles.h
 # The instruction set `dpbusd` is AVX-VNNI, but AVX2 instructions emulate the instruction dpbusd. With
-# EVEX=1, it uses the real instruction in the encoding of AVX-512, which is as fast as AVX-VNNI.
+# EVEX=1, the real instruction is used in its AVX-512 encoding, which is as fast as AVX-VNNI.
 ISA_FLAGS_dpbusd   = $(ISA_FLAGS_avx2) -DESP_VNNI -DESP_BASE=avx2 -include tests/emu/dpbusd.h $(if $(EVEX),-DESP_EVEX)
 
 # The names of the shared library, and its linker options. $(call shared,NAME,FOLDER) expands to the options that make a

@@ -6,7 +6,7 @@
 #                              $work/before, and those after the run to $work/after
 #     keys KEY...              sends text, or keys with the names that tmux uses (Enter, F2, C-c)
 #     see PATTERN              waits until the screen shows the pattern; fails if it does not
-#     left CODE                waits until the program ends; fails if it does not exit with CODE or has changed the modes
+#     left CODE                waits until the program ends; fails if it does not exit with CODE, or if the modes have changed
 terminal=false
 opened=0
 program=$(cd "$(dirname "$ESPALIER")" && pwd)/$(basename "$ESPALIER")

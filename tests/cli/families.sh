@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests every model family that has a model in tests/vectors. Drafters must not change the text,
-# neither with the model's folder nor with the GGUF file made from it.
+# Tests every model family that has a model in tests/vectors. Drafters must not change the text.
+# This is tested with the model's folder and with the GGUF file made from it.
 . tests/shell.sh
 . tests/letters.sh
 

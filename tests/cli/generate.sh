@@ -43,7 +43,8 @@ check "as many tokens as -n says are generated" grep -q '"generated_tokens":	48'
 check "without --baseline, JSON has no baseline" sh -c \
     "$gen -p '$prompt' --json | grep -q '\"baseline_tokens_per_second\":	null'"
 check "without --baseline the speedup is null, too" sh -c "$gen -p '$prompt' --json | grep -q '\"speedup\":	null'"
-# Without --seed, a random seed must be used, shown and recorded. With this seed, --seed must give the same text again.
+# Without --seed, a random seed must be used, shown and recorded. A run with --seed and this seed must
+# give the same text again.
 drawn() { sed -n 's/^	"seed":	\(.*\),$/\1/p' "$1"; }
 text_of() { grep '^	"tokens":' "$1"; }
 draws="$ESPALIER generate -n 32 --temp 1 --drafter iid:K=2,L=3 --json"

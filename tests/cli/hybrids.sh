@@ -32,7 +32,7 @@ check_gpu() {
     done
 }
 iterations() { figure iterations /dev/stdin; }
-figure() { sed -n "s/^.*\"$1\":[^0-9]*\([0-9]*\).*/\1/p" "$2"; } # NAME FILE
+figure() { sed -n "s/^.*\"$1\":[^0-9]*\([0-9]*\).*/\1/p" "$2"; } # NAME FILE: prints the number after this JSON key
 drafters=$($ESPALIER list drafters | sed -n 's/^\([a-z][a-z0-9-]*\) .*/\1/p')
 verifiers=$($ESPALIER list verifiers | sed -n 's/^\([a-z][a-z0-9-]*\) .*/\1/p')
 

@@ -79,7 +79,7 @@ check "one recording is too few" fails 2 'two sides' $ESPALIER race $samples/dys
 check "an unknown drafter is refused" fails 1 "no drafter 'linaer'" $race --with linaer
 check "a verifier that does not fit is refused" fails 1 naive $race --with dyspec --with-verifier naive --temp 1
 
-# On a screen.
+# The race must also work on a screen.
 for size in 80x24 40x20 120x40; do
     play "size $size
 wait

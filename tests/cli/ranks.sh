@@ -119,7 +119,7 @@ if [ "$(allowed | wc -l)" -gt 1 ]; then
     check "a recording names the memory nodes" sh -c "head -n 1 '$work/nodes.esp.jsonl' | grep -q 'threads on 2 memory nodes'"
 fi
 
-# Invalid options.
+# Invalid options must be refused.
 check "--ranks-parts that are not numbers are refused" fails 1 "give 2 numbers above 0" $ESPALIER generate -p x --ranks 2 --ranks-parts 1:x
 check "--ranks-parts for another number of ranks are refused" fails 1 "give 3 numbers above 0" $ESPALIER generate -p x --ranks 3 --ranks-parts 1:2
 check "an unknown kind of matrix in --ranks-whole is refused" fails 1 "give none, or some of attention, output" $ESPALIER generate -p x --ranks 2 --ranks-whole up
@@ -192,7 +192,7 @@ for mpi in openmpi mpich; do
     say --ranks 3 --hosts localhost --launcher mpirun.$mpi --drafter dynatree >"$work/text" 2>"$work/err"
     check "the text over $mpi is the same" cmp "$work/plain" "$work/text"
     mpirun.$mpi -n 2 "$BUILD/espalier-rank.$mpi" "$ESPALIER" generate -p "Once upon a time" -n 40 >"$work/text" 2>"$work/err"
-    awk 1 "$work/plain" >"$work/lines" # one kind of mpirun gives the program a terminal, so the last line ends with a newline
+    awk 1 "$work/plain" >"$work/lines" # one of the two mpiruns runs the program in a terminal, so its last line ends with a newline
     awk '{ sub(/\r$/, "") } 1' "$work/text" >"$work/hand"
     check "under the user's own mpirun ($mpi), the text is the same" cmp "$work/lines" "$work/hand"
     mpirun.$mpi -n 2 "$BUILD/espalier-rank.$mpi" "$ESPALIER" generate -p x --target nowhere >"$work/text" 2>"$work/err"

@@ -32,7 +32,8 @@ check "a configuration runs with each value of a varied parameter" sh -c "awk -F
 check "JSON has all rows" test "$(grep -c '"tokens_per_iteration"' "$work/dir/s.json")" = 10
 check "a pivot has a column for each temperature" grep -q '| temp 0 | temp 0.8 |' "$work/table"
 check "the plot is well-formed XML" xmllint --noout "$work/dir/s.svg"
-# Plain decoding has the same value for every B, so the plot shows it as one line for each temperature, and in the legend.
+# Plain decoding has the same value for every B, so the plot shows it as one line for each temperature.
+# The legend names these lines.
 check "plain decoding is a reference line" sh -c \
     "grep -q '>plain decoding, temp 0, top_p 1<' '$work/dir/s.svg' && test \$(grep -c 'class=\"reference\"' '$work/dir/s.svg') = 4"
 # Plain decoding has one token per iteration with every prompt. With trees, the number differs

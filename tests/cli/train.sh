@@ -16,7 +16,7 @@ check "the result is evaluated at every depth" test "$(grep -c '^ *[0-2]  *[0-9.
 check "only the head is left in the folder" test "$(ls "$work/head" | tr '\n' ' ')" = "config.json model.safetensors "
 
 # Training is interrupted or, on a fast machine, ends before the signal. In both cases the head
-# must be the same.
+# must equal the head of training without an interruption.
 again="$train --loss eagle --epochs 8 --force"
 $again -o "$work/whole" >/dev/null 2>&1
 rm "$work/err"

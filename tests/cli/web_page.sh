@@ -28,7 +28,7 @@ check "a page that is too large is refused" fails 1 "larger than 64 MB; choose f
     $ESPALIER export "$work/large.esp.jsonl" --html
 rm "$work/large.esp.jsonl"
 
-# The digests in the page's security policy must be those of its script and its style.
+# The digests in the page's security policy must equal the digests of its script and its style.
 digest() {
     awk -v from="$1" -v to="$2" 'function rest(s) { return substr(s, index(s, from) + length(from)) }
         !on && index($0, from) { on = 1; print rest($0); next } on && index($0, to) { exit } on' "$work/page.html" |

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Compiles the sources as on macOS, with headers that imitate those of macOS (tests/darwin): only kernels/system_linux.c
-# may use functions that only Linux has.
+# Compiles the sources as on macOS, with headers that imitate the headers of macOS (tests/darwin). This finds functions
+# that only Linux has. Only kernels/system_linux.c may use them.
 . tests/shell.sh
 
 cc=${CC:-cc}
@@ -14,7 +14,7 @@ check "the sources are found" test "$(echo "$sources" | wc -l)" -gt 200
 echo "$sources" | xargs -P "$(nproc)" -n 16 $cc $flags $libraries >"$work/said" 2>&1
 check "macOS has all functions that the sources use" test ! -s "$work/said"; head -20 "$work/said"
 
-# The headers must hide what macOS does not have.
+# The headers must hide functions and constants that macOS does not have.
 printf '%s\n' '#include <sys/eventfd.h>' >"$work/a.c"
 printf '%s\n' '#include <unistd.h>' 'int f(int *p) { return pipe2(p, 0); }' >"$work/b.c"
 printf '%s\n' '#include <fcntl.h>' 'int f(void) { return open("/", O_DIRECT); }' >"$work/c.c"

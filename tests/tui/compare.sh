@@ -25,7 +25,7 @@ check "the trees of both sessions have the same root" sh -c \
      grep -q '^\([0-9]*\) = \1$'"
 check "the pane says which side needs fewer iterations" dumped 'iterations for the same text'
 
-# The totals must be those of `espalier compare`.
+# The totals must equal the totals that `espalier compare` prints.
 counts() { # DRAFTER: prints the tokens per iteration and the iterations in the drafter's line
     sed -n "s/^[│ ]*$1  *\([0-9.]*\)  *\([0-9]*\)  *[0-9.]* %.*/\1 \2/p"
 }
@@ -125,7 +125,8 @@ key Enter
 wait
 $dump"
 check "if one side is plain decoding, it is the baseline" dumped '^│ ar .* 1\.00x'
-# The ratio in the header must be that of the table. It includes all iterations of the comparison, not only the last few.
+# The ratio in the header must equal the ratio in the table. It includes all iterations of the
+# comparison, not only the last few.
 play "size 200x36
 wait
 type :compare ar

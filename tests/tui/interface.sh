@@ -33,7 +33,7 @@ changed() {
     [ "$(screen)" != "$before" ]
 }
 
-steps_to() { # PATTERN: presses Space until the screen shows it
+steps_to() { # PATTERN: presses Space until the screen shows PATTERN
     for step in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
         shows "$1" && return
         before=$(screen)

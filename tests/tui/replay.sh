@@ -66,7 +66,7 @@ play "$instructions" replay "$work/live.esp.jsonl"
 iteration_of() {
     sed -n '1s/.*step mode, iter \([0-9]*\).*/\1/p' "$1"
 }
-same_steps() { # compares all stops before the last iteration, which F5 ended: only that iteration shows times
+same_steps() { # compares all stops except those in the last iteration: F5 ended it, so only this iteration shows times
     step=0
     last=$(iteration_of "$work/live-$stops")
     for stop in $(seq $stops); do
@@ -115,7 +115,7 @@ printf '%s\n' 'size 100x30' 'key G' "dump $work/screen" >"$work/script"
 ESPALIER_SCRIPT=$work/script alone replay "$recording" >/dev/null
 check "a program without models replays a recording on the screen" dumped '^end of recording'
 
-# ---- as text
+# ---- replay as text
 escape=$(printf '\033')
 plain() {
     $ESPALIER replay "$recording" --plain "$@" >"$work/plain" 2>"$work/err" </dev/null
@@ -152,7 +152,7 @@ check "plain: a full disk is reported" sh -c "$ESPALIER replay '$recording' --pl
 check "plain: a closed pipe ends the output" \
     sh -c "$ESPALIER replay '$recording' --plain 2>&1 | head -n 1 | grep -q '^--- start'"
 
-# ---- by scripts
+# ---- replay controlled by scripts
 play "size 120x36
 $dump" replay "$recording"
 check "driven by a script, a replay is paused at the start" dumped "^paused   start, $iterations iterations"
@@ -322,7 +322,7 @@ $ESPALIER replay "$work/hostile" --plain >"$work/plain" 2>&1
 check "control characters of tokens are printed in a visible form" in_plain '\^\[\]0;evil\^G'
 check "no escape code of a token is printed" sh -c "! grep -q '$escape' '$work/plain'"
 
-# ---- with keys in a terminal
+# ---- replay controlled by keys in a terminal
 open 100x30
 run replay "$recording"
 check "playback starts by itself" see '^playing   iter [0-9]'

@@ -163,7 +163,7 @@ typed() { # LINES: types each line; the screen after line N is stored in $work/t
 wait
 $(cat "$work/instructions")"
 }
-answers() { # LINES SED: types each line; the screen must then show the text into which SED turns the line
+answers() { # LINES SED: types each line; the screen must then show the line as changed by the sed script SED
     typed "$1"
     n=0
     echo "$1" | while read -r line; do

@@ -106,7 +106,7 @@ key C-c
 $dump-6"
 check "two C-c with a paste between them do not end the program" grep -q '^ C-c again leaves' "$work/screen-6"
 
-# The text must be that of `generate`, even if drafters change, or if generation pauses or
+# The text must equal the text of `generate`, even if drafters change, or if generation pauses or
 # continues in step mode.
 prompt='Once upon a time there was a king who had three sons,'
 words() { # prints the words of the text pane, without its frame

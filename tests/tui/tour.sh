@@ -132,7 +132,7 @@ for stage in 'Draft pass 2' 'Draft pass 3' 'tree is drafted'; do
     keys Space
     check "7: \`Space\` runs one stage, and a sentence describes it" see "$stage"
 done
-steps_to() { # PATTERN: presses Space until the screen shows it
+steps_to() { # PATTERN: presses Space until the screen shows PATTERN
     for step in 1 2 3 4 5 6 7 8 9; do
         shows "$1" && return
         before=$(screen)
