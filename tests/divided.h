@@ -77,7 +77,7 @@ void divided_compare(struct esp_backend *backend, const struct esp_model_desc *d
 void divided_compare_copy(struct esp_backend *one, struct esp_backend *many);
 
 /* Returns the process id of child number `which` of this process, counted from 0. Returns 0 if
- * there are not so many children. */
+ * the process has fewer children. */
 pid_t divided_child(int which);
 
 #endif

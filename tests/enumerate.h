@@ -6,7 +6,7 @@
  *         sum += all.probability;
  *     } while (enumerate_next(&all));
  *
- * The verifier is one of the engine, but it gets its random numbers from this enumeration. For
+ * The verifier is part of the engine, but it gets its random numbers from this enumeration. For
  * each random decision, it passes the possible outcomes and their weights (struct esp_odds). So
  * every outcome occurs once, with its exact probability.
  *

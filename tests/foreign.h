@@ -11,7 +11,7 @@
 enum foreign_kind {
     FOREIGN_PERMUTED,      /* the same tokens with other ids */
     FOREIGN_RARE_REPLACED, /* in addition, other tokens replace the last fifth of the merged
-                              tokens: the target has 80 % of the tokens */
+                              tokens, so the target has only 80 % of the tokens */
     FOREIGN_EACH_FIFTH_REPLACED, /* every fifth token is replaced, even frequent tokens */
     FOREIGN_SENTENCEPIECE,       /* byte fallback: a space is U+2581, a newline <0x0A> */
 };

@@ -36,8 +36,8 @@ struct random_model {
 
 void random_model_make(struct random_model *model, const struct random_shape *shape,
                        unsigned long long seed);
-/* Makes a draft head like those of EAGLE-1. It reads hidden states of `shape->hidden` numbers.
- */
+/* Makes a draft head like the heads of EAGLE-1. It reads hidden states of `shape->hidden`
+ * numbers. */
 void random_head_make(struct random_model *model, const struct random_shape *shape,
                       unsigned long long seed);
 /* Makes layer `layer` a mixture of RANDOM_EXPERTS experts. A token uses `used` of them. The

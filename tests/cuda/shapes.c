@@ -269,7 +269,7 @@ static double memory_free(const struct runner *r)
     return (double)r->backend->ops->memory_free(r->backend) / 1e9;
 }
 
-/* How many bytes are reserved for the graphs of captured passes. They probably need less. */
+/* Bytes that are reserved for the graphs of captured passes. The graphs probably need less. */
 static const size_t ALL_GRAPHS = (size_t)256 << 20;
 
 /* Opens a model, and a KV cache for a text of `context` tokens and passes of `batch` rows. Only

@@ -32,7 +32,7 @@ enum thread_state : unsigned char {
     thread_done
 };
 
-/* A copy of 16 bytes to shared memory that is not done yet. from: NULL means zeros. */
+/* An unfinished copy of 16 bytes to shared memory. If `from` is NULL, zeros are written. */
 struct background_copy {
     void *to;
     const void *from;

@@ -24,7 +24,7 @@ void emu_set_lt(int version);     /* version of cuBLASLt, initially 13; 0 means 
 /* Says what cuBLASLt's heuristic returns: algorithms (initially), no algorithm, or an error. */
 enum emu_heuristic { EMU_FINDS, EMU_FINDS_NONE, EMU_REFUSES };
 void emu_set_heuristic(enum emu_heuristic answer);
-void emu_set_memory(size_t bytes); /* memory of the device; allocated memory stays allocated */
+void emu_set_memory(size_t bytes); /* the device's memory; existing allocations stay valid */
 /* Set the number of multiprocessors (initially 4) and the kilobytes of shared memory that a
  * block can request (initially 227, as on compute capability 9.0). They apply to backends that
  * are opened later. Compute capability 8.0 allows 163 KB; 8.6, 8.9 and 12.0 allow 99. */
@@ -44,14 +44,15 @@ void emu_set_seed(uint64_t seed);
 
 /* Makes a later call of the runtime or of cuBLASLt fail: 1 is the next call, 2 the call after
  * it, and 0 no call. If `ever_after` is set, all calls after it fail, too, as after a fault on
- * a GPU. A failing call that should release something returns the error, but releases it.
- * `error` is a cudaError_t. cuBLASLt has another type of error, and returns one of its own. */
+ * a GPU. A failing call that should release something returns the error, but still releases
+ * it. `error` is a cudaError_t. A failing call of cuBLASLt returns an error of cuBLASLt's own
+ * type instead. */
 void emu_fail_at(long call, int error, bool ever_after);
 long emu_calls(void); /* number of calls since emu_fail_at(), or since the program began */
 
 const char *emu_failed_call(void); /* the first call that emu_fail_at() made fail, or "" */
 
-/* Returns how many objects the program has not released, and writes their names to `text`. */
+/* Returns how many objects the program has not released. Writes their names to `text`. */
 int emu_leaks(char *text, size_t bytes);
 
 /* Return how many kernels have run since the program began, and how often the host has

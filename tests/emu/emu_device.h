@@ -1,4 +1,5 @@
-/* emu_device.h - defines CUDA's device functions for the threads of a block or a warp together.
+/* emu_device.h - defines CUDA's device functions that the threads of a block or of a warp call
+ * together.
  *
  * Threads of a block are fibres that run one after another (emu_block.cpp). A thread yields
  * only where it must wait for other threads: at barriers, and in functions that the lanes of a
@@ -250,7 +251,8 @@ static inline void emu_load_matrices(uint32_t *r, const void *row, bool turned, 
              &matrices, file, line);
 }
 
-/* A thread of a kernel that is launched to begin early must call this before it ends. */
+/* If a kernel is launched to begin early, each of its threads must call this function before
+ * the thread ends. */
 void emu_wait_previous();
 
 /* ------------------------------------------------------------------ copies in the background

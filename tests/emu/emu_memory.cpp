@@ -338,7 +338,7 @@ static bool is_pinned(uintptr_t at)
 }
 
 /* Returns whether a page of the host is mapped at this address. Returns false for low
- * addresses, which are the sanitizer's shadow memory, or integers and not addresses. */
+ * addresses, which belong to the sanitizer's shadow memory, or are integers. */
 static bool is_mapped(uintptr_t at)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);

@@ -11,7 +11,7 @@
 #endif
 #endif
 
-static const unsigned char pattern = 0xff; /* a float of these bytes is NaN */
+static const unsigned char pattern = 0xff; /* a float that consists of these bytes is NaN */
 
 #ifdef EMU_ASAN
 #include <sanitizer/asan_interface.h>

@@ -37,7 +37,7 @@ bool emu_has_nccl();
 enum emu_heuristic emu_heuristic_answer();
 size_t emu_memory_size();
 int emu_multiprocessors();
-int emu_shared_kilobytes(); /* returns the limit for a block */
+int emu_shared_kilobytes(); /* returns how much shared memory a block can request */
 
 /* ------------------------------------------------------------------ handles (emu_control.cpp)
  */
@@ -67,7 +67,7 @@ emu_where_is emu_find(const void *address, size_t bytes);
 /* Removes the fences within a range for a copy or a fill, and restores them afterwards. */
 void emu_lift_fences(const void *address, size_t bytes);
 void emu_restore_fences(const void *address, size_t bytes);
-bool emu_in_arena(const void *address); /* whether this is an address of device memory */
+bool emu_in_arena(const void *address); /* returns whether this is in device memory */
 
 /* ------------------------------------------------------------------ streams (emu_stream.cpp)
  */

@@ -18,7 +18,7 @@
 typedef std::chrono::steady_clock::time_point time_point;
 
 struct work {
-    uint64_t number; /* counts the work of all streams, in the order in which it was queued */
+    uint64_t number; /* the work of all streams is numbered in the order of queueing */
     std::function<void()> run;
 };
 

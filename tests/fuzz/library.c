@@ -139,7 +139,8 @@ static void put_session(struct esp_library *library)
     esp_pack_free(&log);
 }
 
-/* Returns the bytes of the library that inputs change. The first call makes the library. */
+/* Returns the bytes of the small library before any change. The first call makes the
+ * library. */
 static const unsigned char *base(size_t *size)
 {
     static unsigned char *bytes;
@@ -169,8 +170,8 @@ static const unsigned char *base(size_t *size)
     return bytes;
 }
 
-/* Returns the first bytes of the journal that inputs change. All other bytes are zeros. The
- * first call makes the journal. */
+/* Returns the first bytes of the journal before any change. All later bytes of the journal are
+ * zeros. The first call makes the journal. */
 static const unsigned char *base_journal(size_t *size)
 {
     static unsigned char bytes[3 * PAGE];

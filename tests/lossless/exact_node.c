@@ -124,9 +124,9 @@ static void check_branching(const struct esp_verifier_ops *rule, const int32_t *
     CHECK(fabs(sum - law.accepted) < EXACT);
 }
 
-/* Draws the children from number `drawn` on, in all possible ways. `weight` is the probability
- * of the children that were drawn before. For draws without replacement, `rest` is q without
- * these children, normalised. */
+/* Draws child number `drawn` and all later children, in all possible ways. `weight` is the
+ * probability of the children that were drawn before. For draws without replacement, `rest` is
+ * q without these children, normalised. */
 static void add_draws(const struct esp_verifier_ops *rule, bool replace, int drawn,
                       int32_t *children, const double *rest, double weight, struct law *law)
 {

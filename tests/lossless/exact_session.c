@@ -57,8 +57,8 @@ static int draw_one(struct esp_rows *rows, int row, const int32_t *excluded, int
     return ESP_OK;
 }
 
-/* Replaces the backend's sample(). The enumeration chooses the tokens, not random numbers.
- * */
+/* Replaces the backend's sample(). The enumeration chooses the tokens. No random numbers are
+ * used. */
 static int sample(struct esp_rows *rows, const int32_t *which, const double *u, int count,
                   int draws, const int32_t *excluded, int per, int32_t *tokens, double *values,
                   enum esp_delivery when)

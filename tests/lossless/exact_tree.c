@@ -61,7 +61,7 @@ static void make_model(unsigned long long seed)
 struct law {
     double sequence[SEQUENCES]; /* probability of each sequence of three tokens */
     double length;              /* mean number of accepted nodes */
-    double outcome[256];        /* probability of each output, by context() */
+    double outcome[256];        /* probability of each output; context() gives the index */
 };
 
 /* Completes an output of `count` tokens with the target's tokens, in all possible ways. Adds

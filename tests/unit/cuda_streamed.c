@@ -148,7 +148,7 @@ TEST(layers_that_do_not_fit_give_the_same_bits)
         backend->ops->set_exact(backend, true);
         make_many(m, &shapes[i]);
         const size_t all = need(m, backend, 0), least = need(m, backend, 1);
-        const size_t layer = (all - least) / (LAYERS - 2) + 512; /* with fences around it */
+        const size_t layer = (all - least) / (LAYERS - 2) + 512; /* includes fences */
         CHECK(layer > 1000 && least > 2 * layer, "%zu, %zu", all, least);
         CHECK(open_runner(&resident, backend, m, 0) == 0, "%s", resident.err);
         CHECK(!backend->ops->weights_streamed(resident.weights, &s));

@@ -249,7 +249,7 @@ TEST(some_drafters_are_special_cases_of_others)
     same_trees("iid:K=3,L=3", "specinfer:expansion=3.1.1,draws=iid", 0, 4);
     same_trees("linear:K=4,draws=iid", "iid:K=1,L=4", 0, 12);
     same_trees("optimal:N=30", "salf:N=30,th=0", 0, 12);
-    same_trees("optimal:N=7", "optimal:N=7,B=7", 0, 12); /* B follows N */
+    same_trees("optimal:N=7", "optimal:N=7,B=7", 0, 12); /* B is at most N */
     same_trees("salf:N=3", "salf:N=3,B=3", 0, 12);
     same_trees("linear:K=5,draws=auto", "linear:K=5,draws=topk", 0, 12);
     same_trees("linear:K=5,draws=auto", "linear:K=5,draws=iid", 1, 12);

@@ -328,8 +328,8 @@ TEST(dyspec_trees_have_the_distribution_of_algorithm_1)
 
 /* ------------------------------------------------------------------ what dyspec draws */
 
-/* Returns R of a node, which is its q divided by the probability that its earlier siblings
- * left. */
+/* Returns R of a node: its q divided by the probability that remains after its earlier
+ * siblings. */
 static double share(const struct esp_tree *t, int node)
 {
     double left = 1;
@@ -390,7 +390,7 @@ static double best_sum(const struct esp_tree *t, struct place *open, int count, 
     double best = 0;
     if (left == 0)
         return 0;
-    /* The next draw is open draw i. Earlier open draws are excluded from now on. */
+    /* The next draw is open[i]. Earlier entries of `open` are excluded from now on. */
     for (int i = from; i < count; i++) {
         struct place place = open[i];
         unsigned long long own = *state + (unsigned long long)(long long)(place.v * 1e9);

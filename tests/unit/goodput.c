@@ -344,7 +344,7 @@ TEST(a_good_draft_is_used_again_after_it_was_useless)
                                                .context = 2048,
                                                .sharpness = 5});
     draft_first = 0.05;
-    draft_row = 0.002; /* is also paid for each token that was written without the draft */
+    draft_row = 0.002; /* each token that was written without the draft costs this, too */
     verify_row = 0.05;
     verify_class = 1;
     plant(&d);
@@ -575,8 +575,8 @@ TEST(a_size_off_the_line_counts_if_its_samples_agree)
     CHECK(esp_costs_verify(&costs, 2) > 1.25, "%g", esp_costs_verify(&costs, 2));
 }
 
-/* If a number of rows was never tried, its cost is estimated from the neighbouring numbers of
- * rows, but a little lower. */
+/* If a number of rows was never tried, its cost is estimated from the costs of other numbers of
+ * rows. The estimate is a little lower than these costs suggest. */
 TEST(an_untried_size_costs_about_the_cost_of_its_additional_rows)
 {
     memset(&costs, 0, sizeof costs);
@@ -612,7 +612,7 @@ TEST(costs_are_stored_and_damaged_files_do_no_harm)
         esp_costs_took(&again, ESP_COST_VERIFY, 4, 0.75);
     }
     esp_costs_save(&costs);
-    /* adds its own measurements to the file, and keeps those that are there */
+    /* adds the measurements of `again` to the file, which keeps those of `costs` */
     esp_costs_save(&again);
     memset(&costs, 0, sizeof costs);
     esp_costs_turn(&costs, "a");

@@ -372,7 +372,8 @@ static void write_until_killed(int to, bool settle)
         if (settle)
             esp_keeper_settle(m.keeper);
         else
-            usleep(10); /* shorter than an iteration of a model, but not than a disk access */
+            /* shorter than an iteration of a model, but not shorter than a disk access */
+            usleep(10);
     }
 }
 

@@ -337,8 +337,8 @@ static bool same(const struct run *a, const struct run *b)
 
 static const char prompt[] = "Once upon a time there was a king who had three daughters, and";
 
-/* If all tokens are shared, the draft must give the same trees as without translation, with the
- * same random numbers, and so the same text. */
+/* If all tokens are shared, the draft must give the same trees and the same text as without
+ * translation. Both runs use the same random numbers. */
 TEST(a_draft_with_other_ids_drafts_the_same)
 {
     static const char *const drafters[] = {"linear:K=5", "dynatree", "iid:K=3,L=4", "dyspec"};
@@ -556,8 +556,8 @@ TEST(the_text_is_the_same_in_windows_and_full_contexts)
     check_same_text(engine, "dynatree", 40, 300);
     check_same_text(engine, "linear:K=4", 40, 300);
     esp_engine_close(engine);
-    /* For the draft, the text takes more rows than the context has. So from some token on,
-     * nothing is drafted. */
+    /* For the draft, the text takes more rows than the context has. So after some token,
+     * nothing more is drafted. */
     CHECK(esp_engine_open(&engine, &options, err, sizeof err) == 0, "%s", err);
     check_same_text(engine, "dynatree", 0, 300);
     esp_engine_close(engine);

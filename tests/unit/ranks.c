@@ -309,7 +309,7 @@ TEST(killed_ranks_are_started_again_once)
     CHECK(strstr(why, "ended (signal 9)"), "%s", why);
     CHECK(ops->rank_times(backend, &times) && times.starts == 2);
     CHECK(divided_run_chain(&m, 0, PREFIX, true) ==
-          ESP_E_DEVICE); /* the old ranks had this cache */
+          ESP_E_DEVICE); /* only the old ranks had this cache */
     CHECK(strstr(ops->failure(backend), "have lost the keys"), "%s", ops->failure(backend));
     old = m.cache;
     CHECK(ops->cache_open(&m.cache, m.weights, CACHE, CACHE, err, sizeof err) == 0, "%s", err);
@@ -512,7 +512,7 @@ TEST(a_truncated_description_is_refused)
 
 /* ------------------------------------------------------------------ greetings */
 
-/* Stands for a group of two ranks. Rank 1's greeting is a copy of rank 0's greeting with one
+/* Imitates a group of two ranks. Rank 1's greeting is a copy of rank 0's greeting with one
  * change. */
 struct mirror {
     struct esp_ranks base;

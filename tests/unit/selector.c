@@ -13,7 +13,7 @@
 #include "engine/train/selector_net.h"
 #include "kernels/status.h"
 
-enum { PAIR = 77 }; /* is used as the hash of the two models */
+enum { PAIR = 77 }; /* used as the hash of the two models */
 
 static const struct esp_selector_shape shape = {{24, 16, 16}};
 static char err[512];

@@ -1,6 +1,6 @@
 /* Tests drafter sequoia. Its shape must be as good as the best shape that an exhaustive
  * search finds, and acceptance rates must be computed correctly. Rates are stored in files
- * of the state folder. These files may have any content. */
+ * in the state folder. These files may have any content. */
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>

@@ -183,8 +183,8 @@ TEST(after_the_end_of_a_text_the_last_tree_is_shown)
     /* the last iteration has drafted nothing, so its tree has only a root */
     last.tree.count = last.tree.verified = 1;
     last.path_length = last.deepest = 0;
-    /* In the second round, the newest iteration that has drafted something is no longer the one
-     * before the last. */
+    /* In the second round, the iteration before the last has drafted nothing, either. So the
+     * last iteration is shown. */
     for (int i = 0; i < 2; i++) {
         scene_event(&scene,
                     &(struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &last});

@@ -70,7 +70,7 @@ static void close_setup(struct setup *s)
 }
 
 /* Makes a batch that computes the logits of those rows whose number is a multiple of `every`.
- * The logits are stored in the opposite order of the rows. */
+ * The logits are stored in reverse order. */
 static struct esp_batch batch_of(struct setup *s, int count, int every, int *wanted)
 {
     *wanted = 0;

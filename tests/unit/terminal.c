@@ -125,7 +125,7 @@ TEST(a_key_changes_the_screen_at_once)
     open_writing(&pty, 120, 36);
     for (int round = 0; round < 3 && best > 0.033; round++) {
         for (int i = 0; i < keys; i++) {
-            pty_read(&pty, 0.001 * (i % 20)); /* waits until some time between two frames */
+            pty_read(&pty, 0.001 * (i % 20)); /* keys arrive at different moments of a frame */
             if (i % 50 == 0 || has_ended(&pty)) {
                 write_text_and_wait(&pty);
                 pty_read(&pty, 0.05);
@@ -278,7 +278,7 @@ TEST(a_key_in_pieces_is_one_key)
     for (int i = 0; i < 40; i++) {
         if (has_ended(&pty))
             write_text(&pty);
-        rest(&pty, 0.001 * (i % 34)); /* waits until some time between two frames */
+        rest(&pty, 0.001 * (i % 34)); /* keys arrive at different moments of a frame */
         pty_type(&pty, "\033");
         double start = pty_now();
         rest(&pty, 0.012);

@@ -25,7 +25,7 @@ void fuzz_fail(const char *file, int line, const char *format, ...)
 
 /* ------------------------------------------------------------------ files */
 
-/* A file in memory. Its path is valid until it is closed. */
+/* A file in memory. Its path is valid until the file is closed. */
 struct fuzz_file {
     int fd;
     char path[64];
