@@ -1,8 +1,8 @@
 /* cache.cu - allocates the cache, which has the keys and values of one text, and the work
  * memory of a forward pass.
  *
- * Everything is in one allocation, whose size is known before anything is loaded
- * (esp_cuda_cache_need). The allocation is set to zero once. Padding stays zero, because
+ * Everything is in one allocation. esp_cuda_cache_need() computes its size before anything is
+ * loaded. The allocation is set to zero once. Padding stays zero, because
  * nothing writes to it. Activations have room for a multiple of 64 rows, because products may
  * compute a few more rows than needed.
  */

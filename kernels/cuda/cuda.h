@@ -138,7 +138,7 @@ struct esp_cuda_cost {
     double cache;      /* bytes that all blocks read and find in the second-level cache */
     double flight;     /* bytes of `memory` that a block has in flight; 0 means no limit */
     double issue;      /* instructions of a block's warps in its loop; 0 means no limit */
-    double products;   /* multiply-adds of a block on tensor cores; those of bytes count half */
+    double products;   /* multiply-adds of a block on tensor cores; two of bytes count as one */
     double end_cycles; /* cycles of shared memory that a block needs after its loop */
     double ahead;      /* bytes of `memory` that a persistent block reads ahead */
     double blocks;     /* blocks with this cost (if persistent: tiles); 0 means all */
@@ -208,7 +208,7 @@ static inline size_t esp_cuda_matrix_bytes(const struct esp_cuda_matrix *m)
 
 struct esp_cuda_mlp {
     /* (2 ffn, hidden): the rows of gate and up in groups of 8: gate 0-7, up 0-7, gate 8-15, ...
-     * If there is no gate, or if weights are quantised, this is (ffn, hidden), with up alone.
+     * If there is no gate, or if weights are quantised, this is (ffn, hidden) and has only up.
      */
     struct esp_cuda_matrix up;
     struct esp_cuda_matrix gate; /* (ffn, hidden) if weights are quantised; otherwise no data */
@@ -595,8 +595,8 @@ static inline bool esp_cuda_fresh(int rows)
     return rows <= ESP_CUDA_FRESH;
 }
 
-/* Chooses algorithms of cuBLASLt, and captures as many graphs as fit into memory, for a new
- * cache and for the caches of the other ranks. */
+/* Prepares a new cache and the caches of the other ranks: chooses algorithms of cuBLASLt, and
+ * captures as many graphs as fit into memory. */
 int esp_cuda_prepare(struct esp_cuda_cache *cache);
 /* esp_cuda_take_slot() waits until the last copy from the next pinned block has ended. Then it
  * writes the address of this block to *slot. esp_cuda_send_slot() sends bytes at..at+bytes-1 of

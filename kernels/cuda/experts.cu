@@ -1,5 +1,5 @@
 /* experts.cu - the router of a mixture of experts: chooses the experts of a row and their
- * weights, and the order in which the products process the rows.
+ * weights, and sorts the rows for the products.
  *
  * A row uses the experts that have the highest logits for it. If logits are equal, the expert
  * with the lower number comes first. Softmax or sigmoids turn the logits into the experts'

@@ -175,7 +175,7 @@ static int ask(struct esp_cuda_backend *backend, const struct esp_cuda_lt_produc
     return ESP_OK;
 }
 
-/* Chooses an algorithm for the shape of a product, unless this has been done. limit: how many
+/* Chooses an algorithm for the shape of a product, unless one has been chosen. limit: how many
  * bytes of workspace the algorithm may use. */
 static int choose(struct esp_cuda_backend *backend, const struct esp_cuda_lt_product *p,
                   size_t limit)

@@ -6,7 +6,7 @@
  * As on the CPU, the value columns of a state do not depend on one another. So a block computes
  * 16 columns of a head, with its part of the state in registers. It processes the groups of the
  * plan (state_plan.h) one after the other. A row's numbers come from the same operations in the
- * same order, whatever other rows are in its pass. So results are bit-identical for trees, for
+ * same order, no matter which other rows are in its pass. So results are bit-identical for trees, for
  * chains, for any order of rows, and for any division of a prompt, in both modes.
  *
  * The kernels read the plan from at.visit, so a captured graph works for any tree.
@@ -230,7 +230,8 @@ static __global__ void products_kernel(struct esp_cuda_arrays at, struct mixer_a
 
 /* ------------------------------------------------------------------ the states */
 
-/* A thread's part of a state: one value column, and every ESP_STATE_SLICES-th key. */
+/* Describes the part of a state that a thread has: one value column, and every
+ * ESP_STATE_SLICES-th key of this column. */
 struct part {
     int head, slice, column; /* column: number in the block */
     int value;               /* the column among all values of a token */

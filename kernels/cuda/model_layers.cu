@@ -17,8 +17,8 @@
  * layer takes five kernels.
  *
  * matmul.cu computes products of up to 64 rows. Larger products use cuBLASLt. Its order of
- * summation depends on the number of rows. In exact mode, without cuBLASLt, and for shapes for
- * which cuBLASLt has no algorithm, matmul.cu computes larger products, too.
+ * summation depends on the number of rows. matmul.cu also computes the larger
+ * products in exact mode, if cuBLASLt is missing, and if it has no algorithm for a shape.
  *
  * If several GPUs compute a model (gpus.h), they do each step together. After a step in which
  * each GPU computes a part of the outputs, they exchange these outputs.
@@ -194,8 +194,8 @@ static bool find_next(const struct esp_cuda_cache *c, int i, enum esp_rank_kind 
 }
 
 /* Does step 5 or 8 of layer `i`: x += W y, or x += factor * norm(W y). Also computes the norm
- * that follows, unless that needs a separate kernel. *ready becomes how much of this norm is
- * done. */
+ * that follows, unless that needs a separate kernel. Writes to *ready how much of this norm has
+ * been computed. */
 template <typename T, typename A>
 static int add(struct esp_cuda_cache *c, enum esp_rank_kind kind, int i, int rows,
                enum ready *ready)
@@ -689,7 +689,7 @@ static int choose_for(struct esp_cuda_cache *c, int i, int rows)
     };
     for (const struct esp_cuda_product &shape : shapes) {
         if (!shape.w->data || (!shape.y && !shape.out) ||
-            shape.w->count > 1) /* the layer has no such product for cuBLASLt */
+            shape.w->count > 1) /* cuBLASLt does not compute this product */
             continue;
         const struct esp_cuda_lt_product lt = lt_product(c, &shape, rows);
         const int status = esp_cuda_lt_choose(esp_cuda_backend_of(c), &lt);

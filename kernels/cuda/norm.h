@@ -1,7 +1,7 @@
 /* norm.h - computes RMSNorm and LayerNorm of the residual stream. The kernels that compute
  * norms also output the hidden states that a pass returns.
  *
- * The model and the mode decide in which of two forms a norm is computed:
+ * A norm is computed in one of two forms. The model and the mode decide which form is used:
  *   whole   One block computes the norm of a row (norm.cu), or the block that has just added to
  *           the row computes it (add.cu).
  *   halves  This form is for an RMSNorm before a product in bf16. The product that adds to x

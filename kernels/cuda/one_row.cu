@@ -8,7 +8,7 @@
  *
  * The integers are the same as in blocks.cu, and the floats are added in the same order: each
  * warp processes every eighth unit, and the warps' sums are added in the order of the warps. So
- * the result for a row is bit-identical whether it is alone in a pass or not.
+ * the result for a row is bit-identical whether or not it is alone in a pass.
  */
 #include "kernels/cuda/block_formats.h"
 

@@ -2,8 +2,8 @@
  * the predictions, they show where this model of the device is wrong.
  *
  * The code of a pass is run, but launches are only recorded, and memory is not allocated.
- * model_layers.cu and the launchers decide as usual which kernels are launched with which
- * blocks. So no weights are needed, and a model of any size can be predicted on any device or
+ * model_layers.cu and the launchers decide as usual which kernels to launch, and with how
+ * many blocks. So no weights are needed, and a model of any size can be predicted on any device or
  * on the emulator. Launchers say what their blocks read (struct esp_cuda_cost). The time of a
  * launch is the sum of three parts:
  *
@@ -45,7 +45,7 @@ struct esp_cuda_prediction {
     struct esp_device_speed speed;
     struct esp_cuda_backend *backend;
     struct esp_cuda_cost cost; /* cost of the next launch */
-    double idle;               /* seconds in which the last launch left the memory idle */
+    double idle;               /* seconds for which the last launch left the memory idle */
     double shared;             /* bytes of shared memory of a multiprocessor */
     double room;               /* bytes of `shared` that the last launch left free */
     double seconds;            /* time of the launches since the last esp_cuda_predicted() */

@@ -23,7 +23,7 @@ enum {
     ESP_COUNTERS = 1024,
 };
 
-/* Device memory through which blocks exchange numbers. The work memory of the operations
+/* Device memory that blocks use to exchange numbers. The work memory of the operations
  * follows this struct. `counter` and `mass` are zero between calls. */
 struct esp_cuda_scratch {
     unsigned counter[ESP_COUNTERS]; /* number of finished blocks for each row of a launch */

@@ -2,7 +2,7 @@
  * part of a row.
  *
  * The exponential uses the same operations as cpu/simd.h, and sums are added in the order of
- * the CPU (total.h). So probabilities are bit-identical to those of the CPU backend.
+ * the CPU (total.h). So the CPU backend computes bit-identical probabilities.
  *
  * Neither top-k nor top-p sorts the values: both search for one number, the last selected rank
  * (rank.h). For top-p, the weights are the exponentials, converted to integers. The unit of
@@ -140,8 +140,8 @@ static __device__ inline void esp_softmax_lower(const struct esp_walk *w, float 
     __syncthreads();
 }
 
-/* Step 6. Divides the values, some of which are in shared memory, by the total, and writes the
- * results to the row. */
+/* Step 6. Divides the values by the total, and writes the results to the row. Some of the
+ * values are in shared memory. */
 static __device__ inline void esp_softmax_scale(const struct esp_walk *w, double total)
 {
     const float inverse = (float)(1.0 / total);
@@ -158,7 +158,7 @@ static __device__ inline void esp_softmax_scale(const struct esp_walk *w, double
  * This depends only on the device and these two numbers. */
 bool esp_cuda_softmax_splits(const struct esp_cuda_backend *b, int n, int count);
 void esp_cuda_softmax_parts(struct esp_cuda_backend *b, const struct esp_cuda_job_given &given);
-/* Computes softmax in the graph of a draft step, in which kernels read their job from the pass.
+/* Computes softmax in the graph of a draft step. The kernels read their job from the pass.
  */
 void esp_cuda_softmax_parts(struct esp_cuda_backend *b, const struct esp_cuda_job_of_pass &pass,
                             int n, int rows);

@@ -4,7 +4,7 @@
  * If one block computed all exponentials of a long row, the rest of the device would be idle.
  * Here a block computes 4096 values. The last block of a row to finish combines the results of
  * the parts into what the next step needs: the largest value or the total. Only the search for
- * the last rank to be kept has one block per row.
+ * the last selected rank has one block per row.
  */
 #include "kernels/cuda/softmax.h"
 
@@ -81,7 +81,7 @@ static __host__ __device__ bool cuts(const struct esp_cuda_job *job, bool mass)
     return mass ? job->step.top_p < 1.0 : job->step.top_k > 0 && job->step.top_k < job->n;
 }
 
-/* Finds the last rank that is kept. If `mass` is true, applies top-p to exponentials; otherwise
+/* Finds the last selected rank. If `mass` is true, applies top-p to exponentials; otherwise
  * applies top-k to logits. Grid: (rows). */
 template <class From>
 static __global__ void __launch_bounds__(ROW_THREADS) search(From from, bool mass)

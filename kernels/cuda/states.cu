@@ -34,7 +34,7 @@ void esp_cuda_states_set_sizes(struct esp_cuda_states *s, const struct esp_model
               ESP_STATE_THREADS;
 }
 
-/* Returns the number of earlier tokens whose inputs a convolution reads for a token. */
+/* Returns how many earlier tokens a convolution reads for a token. */
 static int taps_of(const struct esp_cuda_states *s)
 {
     return s->plan.ring - s->plan.room;
@@ -45,7 +45,7 @@ static size_t tail_of(const struct esp_cuda_states *s)
     return taps_of(s) * s->width;
 }
 
-/* Returns how many numbers a copy of all states has, see `slots` of struct esp_cuda_states. */
+/* Returns how many numbers a copy of all states has, see struct esp_cuda_states. */
 static size_t copy_of(const struct esp_cuda_states *s)
 {
     return s->layers *
@@ -242,9 +242,9 @@ int esp_cuda_states_begin(struct esp_cuda_cache *c, const struct esp_batch *batc
     return ESP_OK;
 }
 
-/* A step loads the state unless the step before has left it in the registers. It stores the
- * state if a later step loads it, or if it is the state of the text. Step 0 is group 0,
- * which adds no chunk. */
+/* A step loads the state unless the previous step has left it in the registers. It stores the
+ * state if a later step loads it, or if it is the state of the text. Step 0 computes the rows
+ * of group 0, and adds no chunk. */
 int esp_cuda_states_write(const struct esp_cuda_cache *c, struct esp_cuda_visit *visit)
 {
     const struct esp_state_plan *p = &c->states.plan;
@@ -258,7 +258,7 @@ int esp_cuda_states_write(const struct esp_cuda_cache *c, struct esp_cuda_visit 
     for (int i = p->groups - 1; i >= 0; i--) {
         const struct esp_walk_step none = {}, *step = i > 0 ? &p->walk.step[i - 1] : &none;
         const struct esp_state_group *group = &p->group[i > 0 ? step->entry + 1 : 0];
-        const int held = i > 1 ? p->walk.step[i - 2].to : 0; /* level left by the step before */
+        const int held = i > 1 ? p->walk.step[i - 2].to : 0; /* level of the previous step's state */
         const bool loads = i == 0 || held != step->from;
         visit[i].last = group->last;
         visit[i].first = group->first;

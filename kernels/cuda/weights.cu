@@ -26,8 +26,8 @@ struct source {
     int from;
 };
 
-/* Some rows of the tensor `of`, beginning with row `first`. The tensor is stored transposed, so
- * several rows are read together. */
+/* Holds some rows of the tensor `of`, beginning with row `first`. The file stores this tensor
+ * transposed, so several rows are read together. */
 struct turned {
     const struct esp_tensor *of;
     struct esp_tensor rows;
@@ -255,7 +255,7 @@ static void send_blocks(struct loader *l, const struct esp_cuda_matrix *m,
 
 /* ------------------------------------------------------------------ where rows come from */
 
-/* The tensors that a layer's mixer multiplies with its input, and their biases. */
+/* Lists the tensors that a layer's mixer multiplies with its input, and their biases. */
 struct parts {
     int count;
     const struct esp_tensor *tensor[ESP_CUDA_PARTS], *bias[ESP_CUDA_PARTS];
@@ -356,7 +356,7 @@ static struct esp_cuda_matrix matrix_of(const struct esp_cuda_matrix *all, int i
     return m;
 }
 
-/* Sends a matrix as floats, with rows of `stride` numbers, padded with zeros. */
+/* Sends a matrix as floats. Each row is padded with zeros to `stride` numbers. */
 static void send_rows(struct loader *l, const float *to, const struct esp_tensor *t,
                       size_t stride)
 {
@@ -375,8 +375,8 @@ static void send_rows(struct loader *l, const float *to, const struct esp_tensor
 
 /* ------------------------------------------------------------------ the layout */
 
-/* Takes memory for `count` matrices of 16-bit floats, one after another. There are several
- * only if they belong to experts. */
+/* Takes memory for `count` matrices of 16-bit floats, one after another. `count` is
+ * larger than 1 only for experts. */
 static struct esp_cuda_matrix take_matrices(struct loader *l, int rows, int columns, bool bias,
                                             int count)
 {

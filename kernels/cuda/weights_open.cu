@@ -21,8 +21,9 @@ static bool same_bias(const struct esp_tensor *a, const struct esp_tensor *b)
     return (a->data == NULL) == (b->data == NULL);
 }
 
-/* Returns a feature of the model that this backend cannot compute, or NULL. In known files, all
- * experts of a layer have one type, so layers whose experts differ are not supported. */
+/* Returns a feature of the model that this backend cannot compute, or NULL. In all
+ * known files, the experts of a layer have the same type. So layers with experts of different
+ * types are not supported. */
 static const char *missing_for(const struct esp_model_desc *d)
 {
     if (d->experts > ESP_CUDA_EXPERTS || d->experts_used > ESP_CUDA_EXPERTS_USED)
@@ -39,7 +40,8 @@ static const char *missing_for(const struct esp_model_desc *d)
     return NULL;
 }
 
-/* Returns a feature of the model because of which several GPUs cannot divide it, or NULL. */
+/* Returns a feature that prevents the model from being divided among several GPUs. Returns NULL
+ * if there is none. */
 static const char *undivided_of(const struct esp_model_desc *d)
 {
     if (esp_model_desc_recurrent(d))

@@ -2,7 +2,7 @@
  *
  * Keys are stored in blocks of 16 positions. In a block, the 16 numbers of a dimension are
  * adjacent. So each lane computes one score, as a chain of multiply-adds over head_dim. Blocks
- * in which no query of a tile sees a row are skipped. In a large tree, these are many of the
+ * are skipped if no query of a tile sees any of their rows. In a large tree, these are many of the
  * blocks after the prefix. If the nodes of a subtree are adjacent, they are most of these
  * blocks (dyspec, app. C).
  *

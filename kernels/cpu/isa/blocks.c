@@ -38,7 +38,7 @@
 #include "kernels/cpu/isa/tiles.h"
 #endif
 
-/* The number of parts of a panel that are computed one after the other. */
+/* A panel is computed in this many parts, one after the other. */
 enum { PARTS = ESP_SIMD == 4 ? 2 : 1 };
 
 enum { NEAR = 1024, FAR = 8192, LINE = 64, HALF = 32 };
@@ -169,7 +169,7 @@ enum form { LESS_8, LESS_16, LESS_128, MINIMUM, TWO_SCALES };
 
 enum {
     STRETCH = 256 / ESP_CUT_COLUMNS, /* number of blocks that are unpacked together */
-    AT_ONCE = 128,   /* maximum number of rows by which unpacked blocks are multiplied */
+    AT_ONCE = 128,   /* maximum number of rows that share unpacked blocks */
     HEIGHT_STEP = 4, /* registers have the sums of 4, 8, 12 or 16 rows */
 };
 
@@ -195,7 +195,7 @@ struct tile {
  * `half` selects the half. The functions below also contain code that unpacks the other half,
  * but the compiler removes it, because nothing uses its results. */
 struct way {
-    int rows;   /* number of rows by which a block is multiplied at a time; 0 means all */
+    int rows;   /* number of rows that are multiplied by a block at a time; 0 means all */
     bool bytes; /* activations have 8 bits */
     int half;
 };
@@ -482,7 +482,7 @@ V16 void add_rows(const struct unpacked *u, const enum form form, const struct e
 #define ALL_LEFT(form) ((form) == TWO_SCALES)
 #endif
 
-/* The maximum number of rows at the end of a tile that are not computed in pairs. With i8mm all
+/* At most this many rows at the end of a tile are not computed in pairs. With i8mm all
  * rows are computed in pairs. If the number of rows is odd, the second row of the last pair
  * belongs to another block, and its result is ignored. */
 #ifdef ESP_I8MM
@@ -592,8 +592,9 @@ V16 const char *words(const char *p, const int before, const int count, int half
     return p + before + half * count * LINE;
 }
 
-/* Prefetches `bytes` bytes of weights: those that begin FAR bytes after `part` into the
- * second-level cache, and those that begin NEAR bytes after it into the first-level cache. */
+/* Prefetches weights. Loads `bytes` bytes that begin FAR bytes after `part` into the
+ * second-level cache, and `bytes` bytes that begin NEAR bytes after it into the first-level
+ * cache. */
 V16 void call_ahead(const char *part, const int bytes, const struct way way)
 {
     if (way.half)
@@ -706,7 +707,7 @@ V16 void block_MXFP4(const struct tile *t, const char *p, int block, const struc
     add_block(&u, LESS_16, t, block, way);
 }
 
-/* The scales and minima of a block of 256 columns. Each lane is an output and has four bytes. A
+/* Holds the scales and minima of a block of 256 columns. Each lane is an output and has four bytes. A
  * byte is the scale or the minimum of 32 columns. */
 struct k_scales {
     struct v16 d, dmin;

@@ -90,7 +90,7 @@ struct s16 {
 #define AS_FLOATS _mm512_castsi512_ps
 #define COPIES(p) _mm512_broadcast_i32x4(_mm_loadu_si128(p))
 
-/* Returns 16 in every byte whose bit `which` is set in `bits`, and 0 in all other bytes. */
+/* Returns 16 in every byte that has bit `which` set in `bits`, and 0 in all other bytes. */
 V16_VALUE REG fifth_of(REG bits, int which)
 {
     const __mmask64 set = _mm512_test_epi8_mask(bits, _mm512_set1_epi8((char)(1 << which)));

@@ -426,8 +426,8 @@ V16 void s8_dots(struct s16 sum[], const struct b64 w[GROUPS], const int from, c
     }
 }
 
-/* The sums of four outputs: for each output, a register with a separate sum for each of the
- * four columns of a group. */
+/* Holds the sums of four outputs. Each output has a register, with a separate sum for each of
+ * the four columns of a group. */
 struct four_sums {
     int32x4_t a, b, c, d;
 };

@@ -9,7 +9,7 @@
 #include "kernels/cpu/isa/parts.h"
 
 /* load() returns elements i..i+15 of x (n), with `fill` instead of elements after the end.
- * store() writes elements i..i+15 of x, but none after the end. */
+ * store() writes elements i..i+15 of x, but does not write after the end. */
 V16 struct v16 load(const float *x, size_t i, size_t n, float fill)
 {
     return n - i < ESP_LANES ? v16_load_part(x + i, (int)(n - i), fill) : v16_load(x + i);
@@ -242,8 +242,8 @@ static void swiglu_backward(float *gate, float *up, const float *d_out, int n)
 
 /* ------------------------------------------------------------------ losses */
 
-/* The sums from which the loss of a row, -sum t log q (struct esp_soft_loss), is computed. x
- * are the draft's logits. sum_up() computes these sums, and replaces each x by e^(x - top). */
+/* Sums for computing the loss of a row, -sum t log q (struct esp_soft_loss). x are the draft's
+ * logits. sum_up() computes these sums, and replaces each x by e^(x - top). */
 struct sums {
     double cross, entropy; /* sum p (x - top); sum p log p */
     double total;          /* sum e^(x - top) */
