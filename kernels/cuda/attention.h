@@ -94,7 +94,7 @@ static __device__ __forceinline__ float esp_cuda_capped(float cap, float score)
 
 /* ------------------------------------------------------------------ keys of the pass */
 
-/* Returns the first cache row with a fresh key and value. The blocks compute these keys and
+/* Returns the first cache row with a fresh key and value. The blocks compute fresh keys and
  * values themselves, because the cache does not have them yet. */
 template <typename T>
 static __device__ __forceinline__ int esp_cuda_fresh_from(const struct esp_cuda_arrays &at,
@@ -292,8 +292,8 @@ static struct esp_cuda_attend<T> esp_cuda_attend_of(const struct esp_cuda_cache 
 }
 
 /* Computes attention to the keys in the cache, and writes it to c->attended. Uses tensor cores.
- * The order of the sums depends on the number of rows, and on where the keys are in the
- * cache. */
+ * The order of the sums depends on the number of rows, and on where the keys are in the cache.
+ */
 template <typename T>
 void esp_cuda_attention_mma(struct esp_cuda_cache *c, const struct esp_cuda_layer *held,
                             int layer, int rows, int chunks);

@@ -3,11 +3,11 @@
  * A block processes 16, 64 or 128 queries of one key/value head, and a share of the keys
  * ("split-KV"). A query is one head of one row of the batch. A tile is a group of neighbouring
  * rows of the cache. The tiles of the prefix come first, then the tiles of the rows after the
- * prefix. A query sees only those rows after the prefix that are in its mask. One word of
- * the mask has the bits of a whole tile. While a tile is computed, the next one is copied to shared
+ * prefix. A query sees only those rows after the prefix that are in its mask. One word of the
+ * mask has the bits of a whole tile. While a tile is computed, the next one is copied to shared
  * memory. Scores and sums are float32. Queries and weights are rounded to the type of the
- * cache, because tensor cores need this type. The algorithm is "FlashAttention-2" (Dao 2023). The
- * tree mask is from "SpecInfer" (Miao et al. 2024, section 4.2), and is stored as bits.
+ * cache, because tensor cores need this type. The algorithm is "FlashAttention-2" (Dao 2023).
+ * The tree mask is from "SpecInfer" (Miao et al. 2024, section 4.2), and is stored as bits.
  *
  * With 64 or 128 queries, each warp processes 16 of them and all keys of a tile. A
  * multiprocessor has registers for two blocks of 64 queries or for one of 128. The block of 128

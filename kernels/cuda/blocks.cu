@@ -144,8 +144,8 @@ add_block(const struct esp_block_words &words, const struct esp_block_scales of[
                              scaled[i % 2](last_high[i], last_low[i]), of[i / 2], cut[i % 2]);
 }
 
-/* What a lane reads of the activations of 8 rows and 32 columns: the words of row
- * `group`, and the scales of rows 2t and 2t + 1. Here group = lane / 4 and t = lane % 4. */
+/* What a lane reads of the activations of 8 rows and 32 columns: the words of row `group`, and
+ * the scales of rows 2t and 2t + 1. Here group = lane / 4 and t = lane % 4. */
 struct activations {
     uint4 x;
     struct esp_cuda_cut cut[2];
@@ -391,8 +391,8 @@ multiply_part(const struct esp_cuda_arrays &at, const struct esp_block_args &a,
     float2 *parts = reinterpret_cast<float2 *>(ring);
     esp_cuda_leave_sums<HIGH, GROUPS>(parts, sum);
     __syncthreads();
-    /* esp_block_part_of() is called a second time, because the loop uses all registers and could
-     * not keep its result. */
+    /* esp_block_part_of() is called a second time, because the loop uses all registers and
+     * could not keep its result. */
     finish_tiles(at, a.epilogue, esp_block_part_of(a), parts, s, HIGH, Z::WIDTH / 2);
 }
 

@@ -2,9 +2,9 @@
  * memory of a forward pass.
  *
  * Everything is in one allocation. esp_cuda_cache_need() computes its size before anything is
- * loaded. The allocation is set to zero once. Padding stays zero, because
- * nothing writes to it. Activations have room for a multiple of 64 rows, because products may
- * compute a few more rows than needed.
+ * loaded. The allocation is set to zero once. Padding stays zero, because nothing writes to it.
+ * Activations have room for a multiple of 64 rows, because products may compute a few more rows
+ * than needed.
  */
 #include "kernels/cuda/blocks.h"
 #include "kernels/cuda/gpus.h"

@@ -61,8 +61,8 @@ struct esp_cuda_exchange {
     bool halves; /* x is exchanged together with the first half of the next norm (norm.h) */
     int state;   /* the number of the hidden state that this norm outputs */
 };
-/* Performs the exchange *e. Does nothing if this kind of result is not divided. For ESP_RANK_HEAD,
- * only rank 0 gets the `rows` rows of logits. */
+/* Performs the exchange *e. Does nothing if this kind of result is not divided. For
+ * ESP_RANK_HEAD, only rank 0 gets the `rows` rows of logits. */
 int esp_cuda_share(struct esp_cuda_cache *c, const struct esp_cuda_exchange *e);
 
 #endif

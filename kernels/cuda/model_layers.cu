@@ -17,8 +17,8 @@
  * layer takes five kernels.
  *
  * matmul.cu computes products of up to 64 rows. Larger products use cuBLASLt. Its order of
- * summation depends on the number of rows. matmul.cu also computes the larger
- * products in exact mode, if cuBLASLt is missing, and if it has no algorithm for a shape.
+ * summation depends on the number of rows. matmul.cu also computes the larger products in exact
+ * mode, if cuBLASLt is missing, and if it has no algorithm for a shape.
  *
  * If several GPUs compute a model (gpus.h), they do each step together. After a step in which
  * each GPU computes a part of the outputs, they exchange these outputs.
@@ -689,7 +689,7 @@ static int choose_for(struct esp_cuda_cache *c, int i, int rows)
     };
     for (const struct esp_cuda_product &shape : shapes) {
         if (!shape.w->data || (!shape.y && !shape.out) ||
-            shape.w->count > 1) /* cuBLASLt does not compute this product */
+            shape.w->count > 1) /* the layer has no such product for cuBLASLt */
             continue;
         const struct esp_cuda_lt_product lt = lt_product(c, &shape, rows);
         const int status = esp_cuda_lt_choose(esp_cuda_backend_of(c), &lt);

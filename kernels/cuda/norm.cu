@@ -1,6 +1,6 @@
 /* norm.cu - separate kernels for those norms of the residual stream that no other kernel
  * computes (norm.h). These are the norms before the first layer and before the head. If the
- * products of a model or pass compute no norms, its other norms are also computed here.
+ * products of a model or pass compute no norms, these kernels also compute further norms.
  *
  * One block computes a row. All blocks have the same number of threads, so the order of a row's
  * sums does not depend on the batch.

@@ -2,8 +2,8 @@
  * the predictions, they show where this model of the device is wrong.
  *
  * The code of a pass is run, but launches are only recorded, and memory is not allocated.
- * model_layers.cu and the launchers decide as usual which kernels to launch, and with how
- * many blocks. So no weights are needed, and a model of any size can be predicted on any device or
+ * model_layers.cu and the launchers decide as usual which kernels to launch, and with how many
+ * blocks. So no weights are needed, and a model of any size can be predicted on any device or
  * on the emulator. Launchers say what their blocks read (struct esp_cuda_cost). The time of a
  * launch is the sum of three parts:
  *

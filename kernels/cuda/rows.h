@@ -23,8 +23,8 @@ enum {
     ESP_COUNTERS = 1024,
 };
 
-/* Device memory that blocks use to exchange numbers. The work memory of the operations
- * follows this struct. `counter` and `mass` are zero between calls. */
+/* Device memory that blocks use to exchange numbers. The work memory of the operations follows
+ * this struct. `counter` and `mass` are zero between calls. */
 struct esp_cuda_scratch {
     unsigned counter[ESP_COUNTERS]; /* number of finished blocks for each row of a launch */
     unsigned long long mass[2 * ESP_RATIO_CLASSES]; /* see ratio.cu */

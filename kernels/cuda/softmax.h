@@ -158,8 +158,7 @@ static __device__ inline void esp_softmax_scale(const struct esp_walk *w, double
  * This depends only on the device and these two numbers. */
 bool esp_cuda_softmax_splits(const struct esp_cuda_backend *b, int n, int count);
 void esp_cuda_softmax_parts(struct esp_cuda_backend *b, const struct esp_cuda_job_given &given);
-/* Computes softmax in the graph of a draft step. The kernels read their job from the pass.
- */
+/* Computes softmax in the graph of a draft step. The kernels read their job from the pass. */
 void esp_cuda_softmax_parts(struct esp_cuda_backend *b, const struct esp_cuda_job_of_pass &pass,
                             int n, int rows);
 

@@ -45,7 +45,7 @@ static size_t tail_of(const struct esp_cuda_states *s)
     return taps_of(s) * s->width;
 }
 
-/* Returns how many numbers a copy of all states has, see struct esp_cuda_states. */
+/* Returns how many numbers a copy of all states has, see `slots` of struct esp_cuda_states. */
 static size_t copy_of(const struct esp_cuda_states *s)
 {
     return s->layers *
@@ -258,7 +258,7 @@ int esp_cuda_states_write(const struct esp_cuda_cache *c, struct esp_cuda_visit 
     for (int i = p->groups - 1; i >= 0; i--) {
         const struct esp_walk_step none = {}, *step = i > 0 ? &p->walk.step[i - 1] : &none;
         const struct esp_state_group *group = &p->group[i > 0 ? step->entry + 1 : 0];
-        const int held = i > 1 ? p->walk.step[i - 2].to : 0; /* level of the previous step's state */
+        const int held = i > 1 ? p->walk.step[i - 2].to : 0; /* the previous step's level */
         const bool loads = i == 0 || held != step->from;
         visit[i].last = group->last;
         visit[i].first = group->first;

@@ -5,8 +5,8 @@
  * is the limit. It is not better than the k-th best of all values, so the k best values are all
  * at least as good as the limit. The candidates are the values that are at least as good:
  * slightly more than k, and at most 1024. The position of a candidate in the result is the
- * number of better candidates. A long row is divided into parts of 4096 values, and the last block of the row to
- * finish does the same with the results of the parts.
+ * number of better candidates. A long row is divided into parts of 4096 values, and the last
+ * block of the row to finish does the same with the results of the parts.
  *
  * For larger k, a radix search finds the last rank that is selected, and a bitonic sort
  * (Batcher 1968) orders the values up to this rank.

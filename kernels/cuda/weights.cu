@@ -375,8 +375,8 @@ static void send_rows(struct loader *l, const float *to, const struct esp_tensor
 
 /* ------------------------------------------------------------------ the layout */
 
-/* Takes memory for `count` matrices of 16-bit floats, one after another. `count` is
- * larger than 1 only for experts. */
+/* Takes memory for `count` matrices of 16-bit floats, one after another. `count` is larger than
+ * 1 only for experts. */
 static struct esp_cuda_matrix take_matrices(struct loader *l, int rows, int columns, bool bias,
                                             int count)
 {

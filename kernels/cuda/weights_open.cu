@@ -21,9 +21,9 @@ static bool same_bias(const struct esp_tensor *a, const struct esp_tensor *b)
     return (a->data == NULL) == (b->data == NULL);
 }
 
-/* Returns a feature of the model that this backend cannot compute, or NULL. In all
- * known files, the experts of a layer have the same type. So layers with experts of different
- * types are not supported. */
+/* Returns a feature of the model that this backend cannot compute, or NULL. In all known files,
+ * the experts of a layer have the same type. So layers with experts of different types are not
+ * supported. */
 static const char *missing_for(const struct esp_model_desc *d)
 {
     if (d->experts > ESP_CUDA_EXPERTS || d->experts_used > ESP_CUDA_EXPERTS_USED)

@@ -482,9 +482,9 @@ V16 void add_rows(const struct unpacked *u, const enum form form, const struct e
 #define ALL_LEFT(form) ((form) == TWO_SCALES)
 #endif
 
-/* At most this many rows at the end of a tile are not computed in pairs. With i8mm all
- * rows are computed in pairs. If the number of rows is odd, the second row of the last pair
- * belongs to another block, and its result is ignored. */
+/* At most this many rows at the end of a tile are not computed in pairs. With i8mm all rows are
+ * computed in pairs. If the number of rows is odd, the second row of the last pair belongs to
+ * another block, and its result is ignored. */
 #ifdef ESP_I8MM
 enum { ALONE = 0 };
 #else
@@ -707,8 +707,8 @@ V16 void block_MXFP4(const struct tile *t, const char *p, int block, const struc
     add_block(&u, LESS_16, t, block, way);
 }
 
-/* Holds the scales and minima of a block of 256 columns. Each lane is an output and has four bytes. A
- * byte is the scale or the minimum of 32 columns. */
+/* Holds the scales and minima of a block of 256 columns. Each lane is an output and has four
+ * bytes. A byte is the scale or the minimum of 32 columns. */
 struct k_scales {
     struct v16 d, dmin;
     struct s16 scale[2], minimum[2];

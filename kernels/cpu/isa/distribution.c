@@ -2,8 +2,8 @@
  *
  * Verifiers draw from distributions and from residuals. The values of a row are float32. Sums
  * are computed in double precision, in 16 lanes over chunks of 256 values. The search for the
- * token at a given cumulative sum skips whole chunks. It finds the same token as a search
- * that adds the probabilities one by one, up to the rounding of a double.
+ * token at a given cumulative sum skips whole chunks. It finds the same token as a search that
+ * adds the probabilities one by one, up to the rounding of a double.
  */
 #include "kernels/cpu/isa/parts.h"
 
