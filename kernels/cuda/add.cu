@@ -1,4 +1,4 @@
-/* add.cu - adds an output to the residual stream where the matrix product cannot do so itself.
+/* add.cu - adds an output to the residual stream if the matrix product cannot do this itself.
  * The output of attention or of an MLP may first pass through an RMSNorm (Gemma 2 and 3,
  * OLMo 2), or be multiplied by a factor (Granite), or both. The outputs of a row's experts are
  * first added together. The same block then computes the row's next norm.

@@ -62,7 +62,7 @@ int esp_cuda_tell(const struct esp_cuda_backend *backend, int status, char *err,
     return esp_fail(err, errlen, status, "%s: %s", backend->device, backend->failure);
 }
 
-/* Writes the release of the driver, as nvidia-smi shows it; "" if it is unknown. */
+/* Writes the release of the driver, as nvidia-smi shows it. Writes "" if it is unknown. */
 static void name_driver(char *text, size_t size)
 {
     *text = '\0';
@@ -76,8 +76,8 @@ static void name_driver(char *text, size_t size)
 }
 
 /* Returns the oldest release of the driver that runs programs built with this major version of
- * CUDA, whatever their minor version is. NVIDIA's "CUDA Compatibility" lists these releases
- * under minor version compatibility. */
+ * CUDA and any minor version. NVIDIA's "CUDA Compatibility" lists these releases under minor
+ * version compatibility. */
 static int oldest_driver(int cuda)
 {
     return cuda / 1000 >= 13 ? 580 : cuda / 1000 == 12 ? 525 : 450;
@@ -112,7 +112,7 @@ static int tell_none(cudaError_t result, char *err, size_t errlen)
                                             : cudaGetErrorString(result));
 }
 
-/* This kernel is never launched. Its attributes tell for which architecture the kernels of this
+/* This kernel is never launched. Its attributes say for which architecture the kernels of this
  * library were compiled. */
 static __global__ void early_kernel()
 {
@@ -309,8 +309,8 @@ static size_t free_of_one(const struct esp_backend *backend)
     return esp_cuda_fine(cudaMemGetInfo(&left, &total)) ? left : 0;
 }
 
-/* Several GPUs are treated as one GPU. Its free memory is the free memory of the GPU that
- * has the least, times the number of GPUs. */
+/* Several GPUs are treated as one GPU. Its free memory is the number of GPUs times the
+ * free memory of the GPU with the least free memory. */
 static size_t memory_free(const struct esp_backend *backend)
 {
     const struct esp_cuda_gpus *gpus = ((const struct esp_cuda_backend *)backend)->gpus;

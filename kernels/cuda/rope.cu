@@ -1,6 +1,6 @@
-/* rope.cu - computes what the blocks of attention do not compute themselves (rope.h):
- * the keys and values of a large pass, which many blocks read, and the factors of an RMSNorm
- * over all heads of a row (OLMo 2). */
+/* rope.cu - computes those results of rope.h that the attention kernels do not compute: the
+ * keys and values of a large pass, which many blocks read, and the factors of an RMSNorm over
+ * all heads of a row (OLMo 2). */
 #include "kernels/cuda/rope.h"
 
 enum { WARPS = 4, THREADS = WARPS * ESP_WARP };

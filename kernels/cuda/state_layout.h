@@ -1,9 +1,9 @@
 /* state_layout.h - defines how the states of recurrent layers are stored on the device.
  *
  * A block of mixer.cu computes ESP_STATE_COLUMNS value columns of a head. Each of its threads
- * has one column in registers, but only every ESP_STATE_SLICES-th key of it. In memory, the
- * j-th numbers of all threads of a block are adjacent: (layer, head, block, keys of a thread,
- * thread).
+ * has one column in registers, but only every ESP_STATE_SLICES-th key of this column. In
+ * memory, the j-th numbers of all threads of a block are adjacent: (layer, head, block, keys of
+ * a thread, thread).
  */
 #ifndef ESP_CUDA_STATE_LAYOUT_H
 #define ESP_CUDA_STATE_LAYOUT_H

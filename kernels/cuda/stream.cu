@@ -28,7 +28,7 @@ struct esp_cuda_stream {
     struct streamed_layer *layer; /* (streamed) in the order of the model */
     char *host;                   /* pinned */
     size_t host_bytes;
-    char *buffer[BUFFERS]; /* on the device, part of the weights' allocation */
+    char *buffer[BUFFERS]; /* on the device, in the allocation of the weights */
     cudaStream_t copies;
     cudaEvent_t arrived[BUFFERS], computed[BUFFERS];
     /* The number of layers that have been requested, and of layers that have been computed

@@ -580,8 +580,8 @@ static void put_layer(struct loader *l, int i, struct esp_cuda_layer *to)
         to->shared = put_mlp(l, from);
 }
 
-/* Sends a table that has, for every token, the row of the head that computes the token's logit,
- * or -1. */
+/* Sends a table with an entry for every token: the row of the head that computes the token's
+ * logit, or -1 if there is none. */
 static void send_outputs(struct loader *l)
 {
     const struct esp_model_desc *d = l->w->base.desc;

@@ -1,5 +1,5 @@
-/* matmul.c - computes matrix products with float weights. They take nearly all of the time of
- * a pass.
+/* matmul.c - computes matrix products with float weights. These products take nearly all of the
+ * time of a pass.
  *
  * One output is one chain of fused multiply-adds over the inputs in order, starting from the
  * bias. One loop over the inputs computes a tile, which has rows * panels * 32 such chains in

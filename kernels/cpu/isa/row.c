@@ -196,8 +196,8 @@ static struct entry select_mass(struct entry *entries, int count, double mass)
 }
 
 /* Zeroes the entries that top-p does not select, and returns the sum of the selected entries.
- * The search ignores entries of at most `least`: all of them together have less than half of
- * the mass that top-p leaves out. */
+ * The search ignores entries that are at most `least`, because all of them together have less
+ * than half of the mass that top-p leaves out. */
 static double keep_mass(float *x, int n, double top_p, double total, struct entry *entries)
 {
     struct v16 least = v16_set((float)(0.5 * (1.0 - top_p) * total / n));
