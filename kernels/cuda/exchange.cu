@@ -11,7 +11,7 @@
 /* LOGITS_ROWS: number of rows of logits that are exchanged at a time. */
 enum { THREADS = 256, PIECES = 3, ALIGNED = 16, LOGITS_ROWS = 64 };
 
-/* A matrix whose columns are exchanged. `per` columns of a row take `bytes` bytes. */
+/* Describes a matrix whose columns are exchanged. `per` columns of a row take `bytes` bytes. */
 struct piece {
     char *at;
     size_t stride; /* bytes between rows */

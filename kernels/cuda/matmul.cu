@@ -177,7 +177,7 @@ template <int HIGH, int GROUPS, int DEEP> struct tiling {
 template <typename T, int HIGH, int GROUPS> struct operands {
     const T *w, *x;       /* the thread's columns of step 0, in the first tile and in row 0 */
     uint32_t row[GROUPS]; /* where the thread's rows of x begin, in units of 8 numbers */
-    int outputs, rows;    /* how many are left, counted from the first tile and from row[0] */
+    int outputs, rows;    /* how many remain, including the first tile and row[0] */
     size_t eight_rows;    /* numbers between rows i and i + 8 of W */
 
     /* These begin to copy the thread's operands of a step to `to`. */

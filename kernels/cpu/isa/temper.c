@@ -1,14 +1,14 @@
 /* temper.c - computes two sums that show how another temperature would change a distribution:
  * its mean log probability, and the sum of its values raised to a power.
  *
- * These are plain loops over sixteen lanes. The compiler turns them into the instructions of
- * each set. Every operation is one IEEE operation per lane, and the lanes are added in a fixed
- * order, so all builds give bit-identical results.
+ * These are plain loops over sixteen lanes. The compiler turns them into instructions of each
+ * instruction set. Every operation is one IEEE operation per lane, and the lanes are added in a
+ * fixed order, so all builds give bit-identical results.
  *
  * The logarithm writes x as m 2^e with m in [sqrt(1/2), sqrt(2)). It computes log m = 2
  * atanh((m - 1) / (m + 1)) as a series, with an error below 1e-7. The exponential computes 2^f
  * for f in [-1/2, 1/2] as a series, with an error below 2e-7. Values too small for a normal
- * float are treated as 0: a whole vocabulary of them would add less than 1e-30.
+ * float are treated as 0: a whole vocabulary of such values would add less than 1e-30.
  */
 #include "kernels/cpu/isa/parts.h"
 
