@@ -51,7 +51,7 @@ struct esp_verify {
     int32_t *next;                 /* (record) scratch memory for an order of nodes */
 
     /* The verifier sets path, path_length, bonus and bonus_u. */
-    int32_t *path; /* (capacity) accepted nodes from the root's child on */
+    int32_t *path; /* (capacity) accepted nodes, beginning with a child of the root */
     int path_length;
     int32_t bonus;
     float bonus_u; /* the random number that drew the bonus token; NaN if it was not drawn */

@@ -17,7 +17,7 @@
 #include "kernels/ranks/rank_plan.h"
 #include "kernels/ranks/ranks.h"
 
-enum { ESP_PACKED_TOGETHER = 4 }; /* number of panels of a streamed matrix packed in one step */
+enum { ESP_PACKED_TOGETHER = 4 }; /* panels of a streamed matrix that are packed in one step */
 
 struct esp_cpu_backend {
     struct esp_backend base;

@@ -22,8 +22,8 @@
 #define ESP_RANK_PROGRAM (char *)"espalier-rank"
 
 /* Every rank adds this to its numbers in an exchange: how long it has computed since the
- * previous exchange, and how long that exchange took. Rank 0 adds which network is simulated.
- */
+ * previous exchange, and how long that exchange took. Rank 0 also says which network is
+ * simulated. */
 struct esp_rank_said {
     double computed, met, delay, delay_rate;
 };
