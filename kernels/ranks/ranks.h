@@ -44,8 +44,8 @@ struct esp_transport {
     /* In rank 0: starts the other ranks, each with options->threads threads. */
     int (*open)(struct esp_ranks **ranks, const struct esp_rank_options *options, char *err,
                 size_t errlen);
-    /* In other ranks: joins the group that started this process with these arguments. NULL if
-     * ranks run another program. */
+    /* In other ranks: joins the group that started this process with these arguments. The
+     * member is NULL if ranks run a different program. */
     int (*join)(struct esp_ranks **ranks, int argc, char **argv);
     /* own() returns where this rank writes before the next meeting, and of() what a rank wrote
      * before the last meeting. */
