@@ -47,7 +47,7 @@ struct esp_tensor_file {
  * matrix is a multiple of the block size of its dtype. If the model does not have a tensor, its
  * `data` is NULL. */
 struct esp_tensor {
-    /* Row-major, unaligned. If `source` is not NULL, nothing is read from here: `data` is then
+    /* Row-major, unaligned. If `source` is not NULL, nothing is read from `data`. It is then
      * non-NULL only to show that the tensor exists. */
     const void *data;
     enum esp_dtype dtype;
@@ -561,8 +561,8 @@ struct esp_backend_ops {
      * types it measured. */
     const char *(*way_key)(const struct esp_backend *backend);
     int (*measure_ways)(struct esp_weights *weights, struct esp_way_times *times);
-    /* Starts ranks: other processes or GPUs, which compute models with a `divided` description
-     * together with this process. Must be called before weights are opened. */
+    /* Starts ranks: other processes or GPUs. Together with this process, they compute models
+     * with `divided` set in their description. Must be called before weights are opened. */
     int (*start_ranks)(struct esp_backend *backend, const struct esp_rank_options *options,
                        char *err, size_t errlen);
     /* The next two members and set_rank_delay() are NULL if ranks are GPUs, not processes. */

@@ -80,7 +80,7 @@ size_t esp_memory_limit_left(const struct esp_memory_limit *limit);
  * distances. */
 bool esp_layer_is_streamed(int layer, int layers, int count);
 
-/* Some draft heads join two inputs of a product to one vector. Returns the width of this
+/* Some draft heads join two inputs of a product into one vector. Returns the width of this
  * vector, or 0 if the model joins no inputs. */
 int esp_model_desc_joined(const struct esp_model_desc *desc);
 

@@ -10,8 +10,8 @@ extern "C" {
 #endif
 
 bool esp_rows_exist(const struct esp_rows *rows, const int32_t *which, int count);
-/* Returns whether both rows exist and have the same vocabulary. If `to` is not NULL, this must
- * also be true of its row. */
+/* Returns whether both rows exist and have the same vocabulary. If `to` is not NULL, its row
+ * must also exist and have this vocabulary. */
 bool esp_rows_fit(const struct esp_rows *p, int p_row, const struct esp_rows *q, int q_row,
                   const struct esp_rows *to, int to_row);
 /* Returns whether all of these tokens are in the vocabulary. */

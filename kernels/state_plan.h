@@ -51,7 +51,7 @@ struct esp_state_plan {
      * to zero. */
     struct esp_cache *owner;
 
-    /* The following describe the current pass. */
+    /* The following members describe the current pass. */
     int start, folded;   /* the cache's `folded`: start before the pass, folded after it */
     bool begins;         /* the pass begins a text, so it must set the states to zero first */
     int entries, groups; /* the last entries are the rows of the batch */
@@ -67,9 +67,9 @@ struct esp_state_plan {
     int32_t *before, *known;
 };
 
-/* Returns for how many entries a plan needs room if batches have at most `batch` rows: the rows
- * of a batch, the same number of rows that were accepted after the last pass, and the tokens of
- * an incomplete chunk. */
+/* Returns the number of entries that a plan must have room for if batches have at most `batch`
+ * rows: the rows of a batch, the same number of rows that were accepted after the last pass,
+ * and the tokens of an incomplete chunk. */
 static inline int esp_state_plan_room(int batch)
 {
     return 2 * batch + ESP_STATE_CHUNK - 1;
@@ -80,7 +80,7 @@ static inline int esp_state_plan_room(int batch)
 size_t esp_state_plan_bytes(int room);
 void esp_state_plan_lay_out(struct esp_state_plan *plan, void *memory);
 
-/* These make a plan in steps, without slots. Call begin(), then add() for every token of the
+/* These functions make a plan, without slots. Call begin(), then add() for every token of the
  * text that is not in the states yet and for every row of the batch, and then end(). add()
  * returns the new entry. In its path, this entry follows entry `parent`, or the state in memory
  * if parent = -1. The first `text` entries are tokens of the committed text, and the last

@@ -2,7 +2,8 @@
  *
  * The yield of nodes is the expected number of tokens that they add. T(d, n) is the best yield
  * of a tree with at most n nodes and a depth of at most d. C(d, k, n) is the best yield of at
- * most n nodes that are children of one node, from rank k on, or are below these children.
+ * most n nodes below one node: its children of rank k or higher, and the nodes below these
+ * children.
  *
  *     T(d, n)    = 1 + C(d, 0, n - 1)              T(0, n) = 1
  *     C(d, k, n) = max(0, max over 1 <= j <= n of rate[k] T(d - 1, j) + C(d, k + 1, n - j))

@@ -40,8 +40,8 @@ struct esp_draft_work {
     /* These are measured in each iteration. */
     int rows_computed;
     /* For each of the first ESP_TIMED_PASSES passes of the iteration: its number of rows, and
-     * the seconds from its start to the start of the next pass. For the last pass, the seconds
-     * end with the draft stage. The observer's time is not included. */
+     * the seconds from its start to the start of the next pass. The time of the last pass
+     * ends when the draft stage ends. The observer's time is not included. */
     int pass_rows[ESP_TIMED_PASSES];
     double pass_seconds[ESP_TIMED_PASSES], pass_began;
     double model_seconds; /* time of the draft model's passes */

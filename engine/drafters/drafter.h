@@ -302,7 +302,7 @@ const struct esp_drafter_ops *esp_drafter_find(const char *name);
 
 enum { ESP_PRUNE_CUT, ESP_PRUNE_STOP };
 
-/* Parameter rows that several drafters share. */
+/* Parameters that several drafters share. */
 #define ESP_PARAM_CACHE                                                                        \
     {                                                                                          \
         "cache", ESP_CHOICE, 0, 1, 0,                                                          \

@@ -53,7 +53,7 @@ enum {
     ENTRIES = 512,
     BIDS = 256,
     KINDS = 4, /* kinds of nodes: the root, and three ranges of acceptance rates (kind_of) */
-    RANKS = 4, /* the acceptance of this many children of a node is learned */
+    RANKS = 4, /* acceptance is learned for this many children of a node */
 };
 
 static const double FADE = 1.0 / 32; /* weight of the newest iteration in the mean gain */

@@ -16,7 +16,7 @@
 
 enum { LONGEST, K, N };
 
-enum { MATCHES = 256, LOOK_BACK = 1 << 16 /* tokens searched; a text can be endless */ };
+enum { MATCHES = 256, LOOK_BACK = 1 << 16 /* tokens to search: texts can be endless */ };
 
 static const struct esp_param params[] = {
     [LONGEST] = {"n", ESP_INT, 1, 16, 3, .help = "maximum length of a match, in tokens"},

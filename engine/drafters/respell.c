@@ -165,7 +165,7 @@ static double q_of(const struct state *s, int begin, int end)
     return q;
 }
 
-/* Adds the encoded tokens from index `first` on to the tree, as a chain. */
+/* Adds the encoded tokens to the tree, beginning with index `first`. They form a chain. */
 static void add_chain(struct state *s, struct esp_draft *d, int first)
 {
     const struct esp_language *target = &d->context->respelling->target;

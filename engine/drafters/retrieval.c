@@ -58,8 +58,8 @@ static int add(struct esp_retrieval *r, struct esp_guess guess)
     return r->count++;
 }
 
-/* Adds the tokens of the expected text from index `from` on, as a chain. q, class: values of
- * the first token; next: the class of the other tokens. */
+/* Adds the tokens of the expected text, beginning with index `from`, as a chain. q, class:
+ * values of the first token; next: the class of the other tokens. */
 static void add_expected(struct esp_retrieval *r, const struct esp_expected *e,
                          const struct esp_guess_plan *plan, int from, float q, int class,
                          int next)

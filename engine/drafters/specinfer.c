@@ -22,7 +22,7 @@ static const struct esp_param params[] = {
 };
 
 /* Reads the widths from a text such as "1.1.3". Returns the number of depths, or 0 if the text
- * has another form. */
+ * has a different form. */
 static int widths(const struct esp_params *values, int width[ESP_MAX_LEVELS])
 {
     const char *text = values->text;

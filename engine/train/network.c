@@ -521,8 +521,8 @@ static void scatter_part(void *arg, int begin, int end, float *scratch)
                (size_t)(end - begin));
 }
 
-/* This pass read outputs of earlier passes as features. Adds to columns begin..end-1 of the
- * gradients of these outputs. */
+/* The pass has read outputs of earlier passes as features. This function adds to columns
+ * begin..end-1 of the gradients of these outputs. */
 static void feed_back_part(void *arg, int begin, int end, float *scratch)
 {
     const struct step *s = arg;

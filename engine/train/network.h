@@ -28,7 +28,7 @@ struct esp_network_shape {
     bool features; /* true: a draft head. Layer fc comes first, and there is no first and no
                       final norm. The embedding is the target's, and is not trained. */
     bool fc_bias, qkv_bias;
-    bool tied;                      /* true: a draft model that has its embedding as LM head */
+    bool tied;                      /* true: a draft model that uses its embedding as LM head */
     float epsilon;                  /* epsilon of the norms */
     const float *inverse_frequency; /* (head_dim / 2) radians per position */
 };

@@ -23,11 +23,11 @@ const struct esp_cpu_gradients *esp_workers_gradients(const struct esp_workers *
 enum { ESP_WORKER_SCRATCH = ESP_GEMM_SCRATCH };
 void esp_workers_share(struct esp_workers *workers, int count,
                        void (*run)(void *arg, int begin, int end, float *scratch), void *arg);
-/* Calls run(arg, task, scratch) for each of `count` tasks, which may take unequal time. If a
+/* Calls run(arg, task, scratch) for each of `count` tasks. Tasks can differ in time. If a
  * task needs more scratch memory, call esp_workers_reserve() first. */
 void esp_workers_each(struct esp_workers *workers, int count,
                       void (*run)(void *arg, int task, float *scratch), void *arg);
-/* Makes the scratch memory of every thread at least `floats` floats large. */
+/* Gives every thread scratch memory for at least `floats` floats. */
 int esp_workers_reserve(struct esp_workers *workers, size_t floats);
 
 /* Computes y (rows, out) = x (rows, in) W^T + b; with `add`, y += x W^T + b. bias may be NULL.

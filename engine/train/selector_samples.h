@@ -44,8 +44,8 @@ struct esp_sample_layout {
     int rules;
 };
 
-/* The first function returns where in a sample E^ of verifier number `rule` begins. The second
- * returns the size of a sample. Both results count floats. */
+/* The first function returns the offset in a sample at which E^ of verifier number `rule`
+ * begins. The second returns the size of a sample. Both results are in floats. */
 size_t esp_sample_expected(const struct esp_sample_layout *layout, int rule);
 size_t esp_sample_size(const struct esp_sample_layout *layout);
 

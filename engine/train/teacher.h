@@ -20,7 +20,7 @@ struct esp_teacher_shape {
     int hidden; /* hidden size of the target */
     int vocabulary;
     int every;    /* every n-th token is a root; 0 means no trees */
-    int k, depth; /* a tree's nodes at each depth; draft passes along a path */
+    int k, depth; /* k: nodes of a tree at each depth; depth: draft passes along a path */
 };
 
 /* One text with its trees. Node j of root r has the index r * nodes + j. */

@@ -44,7 +44,7 @@ struct training {
     struct esp_draft_samples samples;
     struct esp_training_sample *sample; /* (batch) */
     struct esp_learning_batch batch;
-    int *order;         /* numbers of the training pieces, then of the held-out pieces */
+    int *order;         /* indices of the training pieces, then of the held-out pieces */
     int learned, apart; /* number of pieces for training; number held out */
     int epochs, texts;  /* texts: pieces in a step */
     struct esp_optimizer optimizer;

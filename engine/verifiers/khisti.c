@@ -199,7 +199,7 @@ static int solve(struct esp_verify *v, const struct esp_site *site, struct esp_r
     esp_verify_record(v, site->draws[which], keep[which], u, accepted);
     if (accepted)
         return site->draws[which];
-    (void)left; /* not used: this residual has another form and is written into the row of p */
+    (void)left; /* not used: this residual differs in form and is written to the row of p */
     status = esp_verify_keep_end(v, site->node);
     return status < 0 ? status
                       : v->ops->ratio_residual(v->p, site->p_row, v->q, site->q_row,

@@ -86,7 +86,7 @@ static int solve(struct esp_verify *v, const struct esp_site *site, struct esp_r
     struct rows rows = {v, site};
     struct k_seq s;
     int status = solve_rho(site->count, beta_of_rows, &rows, &s);
-    (void)left; /* not used: this residual has another form and is written into the row of p */
+    (void)left; /* not used: this residual differs in form and is written to the row of p */
     for (int i = 0; i < site->count && status == ESP_OK; i++) {
         int draft = site->draws[i];
         if (esp_verify_accept(v, draft, esp_keep(v->p_of[draft] / s.rho, v->q_of[draft])))

@@ -51,7 +51,7 @@ struct esp_verify {
     int32_t *next;                 /* (record) scratch memory for an order of nodes */
 
     /* The verifier sets path, path_length, bonus and bonus_u. */
-    int32_t *path; /* (capacity) accepted nodes from the root's child on */
+    int32_t *path; /* (capacity) accepted nodes, beginning with a child of the root */
     int path_length;
     int32_t bonus;
     float bonus_u; /* the random number that drew the bonus token; NaN if it was not drawn */
@@ -73,7 +73,7 @@ int esp_verify_open(struct esp_verify *verify, struct esp_tree_builder *tree, ch
                     size_t errlen);
 void esp_verify_close(struct esp_verify *verify);
 
-/* A node with children, for which `solve` decides. */
+/* The input of `solve`: a node with children. */
 struct esp_site {
     int node, p_row, q_row;
     const int32_t *draws; /* (count) children in drawing order, repeated draws included */
@@ -140,7 +140,7 @@ int esp_verify_run(struct esp_verify *verify, const struct esp_verifier_ops *ops
 /* ------------------------------------------------------------------ shared by verifiers */
 
 /* Turns the rows of p that have children into probabilities and fills in p of all drafted
- * nodes, in the tree and in p_of. with_q: fills in q_of as well. */
+ * nodes, in the tree and in p_of. with_q: also fills in q_of. */
 int esp_verify_probabilities(struct esp_verify *verify, const struct esp_sampling *sampling,
                              bool with_q);
 

@@ -17,7 +17,7 @@
 #include "kernels/ranks/rank_plan.h"
 #include "kernels/ranks/ranks.h"
 
-enum { ESP_PACKED_TOGETHER = 4 }; /* number of panels of a streamed matrix packed in one step */
+enum { ESP_PACKED_TOGETHER = 4 }; /* panels of a streamed matrix that are packed in one step */
 
 struct esp_cpu_backend {
     struct esp_backend base;
@@ -65,7 +65,7 @@ struct esp_cpu_weights {
     struct esp_tensor position_embedding; /* a copy; has no data if the model has none */
     const struct esp_packed *embedding_head;
     bool split;                    /* products need vectors that are split into BF16 parts */
-    bool cut, cut_bytes;           /* a product needs quantised vectors; cut_bytes: to 8 bits */
+    bool cut, cut_bytes;           /* a product needs quantised vectors; cut_bytes: of 8 bits */
     unsigned block_types;          /* bit t is set if a matrix has the quantised type t */
     double work_layers, work_head; /* multiply-adds for one row */
     void *memory;

@@ -344,7 +344,7 @@ int esp_cpu_restart_ranks(struct esp_backend *backend, double most, char *why, s
     if (status < 0) {
         esp_cpu_end_ranks(cpu);
         cpu->ranks = old;
-        old->lost = false; /* the start is tried only once */
+        old->lost = false; /* ranks are started again only once */
         snprintf(cpu->failure, sizeof cpu->failure,
                  "%.174s; the ranks could not be started again: %.180s", old->failure, err);
         return status;

@@ -36,7 +36,7 @@ enum { MOST_PATH = 4096, MOST_ARGUMENTS = 32 };
 struct library {
     const char *says, *program;
     const char *hosts;      /* the option that takes the names of machines */
-    const char *options[4]; /* allow threads on any core, and more ranks than cores */
+    const char *options[4]; /* to allow threads on any core, and more ranks than cores */
 };
 
 #define OPEN_MPI                                                                               \
@@ -91,7 +91,7 @@ static bool find_program(const char *name, char *path, size_t size)
 }
 
 /* Finds a launcher and the espalier-rank for its library. Unless the user has named the
- * launcher, launchers without such a program are skipped. */
+ * launcher, launchers without an espalier-rank are skipped. */
 static const struct library *find_launcher(const char **launcher, char *program, size_t size,
                                            char *err, size_t errlen)
 {

@@ -22,8 +22,8 @@
 #define ESP_RANK_PROGRAM (char *)"espalier-rank"
 
 /* Every rank adds this to its numbers in an exchange: how long it has computed since the
- * previous exchange, and how long that exchange took. Rank 0 adds which network is simulated.
- */
+ * previous exchange, and how long that exchange took. Rank 0 also says which network is
+ * simulated. */
 struct esp_rank_said {
     double computed, met, delay, delay_rate;
 };
@@ -44,8 +44,8 @@ struct esp_transport {
     /* In rank 0: starts the other ranks, each with options->threads threads. */
     int (*open)(struct esp_ranks **ranks, const struct esp_rank_options *options, char *err,
                 size_t errlen);
-    /* In other ranks: joins the group that started this process with these arguments. NULL if
-     * ranks run another program. */
+    /* In other ranks: joins the group that started this process with these arguments. The
+     * member is NULL if ranks run a different program. */
     int (*join)(struct esp_ranks **ranks, int argc, char **argv);
     /* own() returns where this rank writes before the next meeting, and of() what a rank wrote
      * before the last meeting. */

@@ -7,7 +7,7 @@
 const struct esp_transport *const esp_transports[] = {&esp_transport_shm, &esp_transport_mpi,
                                                       NULL};
 
-/* Returns after how many seconds without an answer a rank is considered hung.
+/* Returns how many seconds a rank can fail to answer before it is considered hung.
  * ESPALIER_RANKS_PATIENCE overrides the usual number. */
 static double patience(void)
 {
