@@ -172,7 +172,8 @@ struct esp_tensor_rule {
                         side */
     float added;     /* added to every number of a vector: 1 if the file stores the weights of
                         norms minus one */
-    bool kept;       /* with `parts` or `grouped`: rows have the same order in GGUF and folders */
+    bool kept;       /* with `parts` or `grouped`: GGUF files have the same row order as
+                        folders */
     bool logarithm;  /* the file stores the vector's logarithms, see struct esp_tensor */
     bool apart;   /* with `stacked`: GGUF files have one tensor per rule; `part` numbers them */
     bool middle;  /* folders have a dimension of 1 between the matrix's rows and columns */

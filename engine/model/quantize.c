@@ -68,7 +68,7 @@ struct planned {
     bool vector;
     int paired;      /* if rows are stored in pairs, the number of rows per head; else 0 */
     int interleaved; /* if blocks of the parts alternate, the rows per block; else 0 */
-    /* These members are 0 unless the state heads are written in a different order (`heads_tiled`).
+    /* These members are 0 unless the state heads are written in tiled order (`heads_tiled`).
      * They are the number of rows or columns per head, the first row that belongs to a head,
      * the number of state heads, and the number of key heads. */
     int tiled_rows, tiled_columns, tiled_from, state_heads, key_heads;
