@@ -164,8 +164,9 @@ struct esp_tensor_rule {
                  STATE_VALUE: value_dim */
     enum esp_size columns;  /* ESP_ONE: a vector */
     enum esp_presence when; /* the condition under which the file has the tensor */
-    int part, parts; /* if parts > 0: the slot gets part `part` of the `parts` parts of every
-                        head or, in an expert, of every group of `parts` rows */
+    int part, parts; /* if parts > 0: the rows of every head are divided into `parts` parts, and
+                        the slot gets part number `part` of each head. In an expert, every
+                        group of `parts` rows is divided instead of a head */
     bool stacked;    /* all rules with this name share one stored tensor, with their rows one
                         after the other */
     bool transposed; /* the tensor is stored as (columns, rows); stacked matrices are side by

@@ -1,4 +1,4 @@
-/* quantize.c - writes a model as a GGUF file in another type; see quantize.h.
+/* quantize.c - writes a model as a GGUF file with weights of another type; see quantize.h.
  *
  * 1. The model is opened and checked like a model that is run, in any format. 2. Every filled
  * slot of its description becomes a tensor of the plan, with a name, a type and an order of
