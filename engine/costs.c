@@ -12,8 +12,8 @@
 
 enum { EXACT = 16, FILE_SIZE = 1 << 17, SHORTEST = 8 /* octave 0: below 2^8 tokens */ };
 
-/* Cost of one more row in nominal mode, as a fraction of a one-row pass: about the measured
- * cost on processors with tile units. */
+/* Cost of one more row in nominal mode, as a fraction of a one-row pass. It is close to the
+ * cost that was measured on processors with tile units. */
 static const double NOMINAL_ROW = 1.0 / 16;
 /* OPTIMISTIC: assumed cost of one more row, as a fraction of a one-row pass, until it is
  * measured. HOPE: the line's slope is multiplied by this factor for sizes that have few samples
@@ -92,8 +92,8 @@ static double weight_of(const struct esp_cost_curve *curve, int class)
  * decoding is seldom timed while trees are faster. */
 static void draw_line(struct esp_cost_curve *curve)
 {
-    static const double pull = 2; /* the weight of half a sample that is two rows away from the
-                                     mean */
+    static const double pull = 2; /* OPTIMISTIC counts like half a sample whose number of rows
+                                     is two away from the mean */
     double weights = 0, x = 0, y = 0, squares = pull, products = 0;
     for (int i = 0; i < ESP_COST_CLASSES; i++) {
         const struct esp_cost_class *c = &curve->class[i];

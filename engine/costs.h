@@ -42,7 +42,7 @@ struct esp_cost_class {
     double sample[ESP_COST_SAMPLES]; /* ring buffer of seconds */
     int count, next;
     double weight;
-    bool fresh; /* has samples that are newer than the samples in the file */
+    bool fresh; /* true if it has samples that this session measured */
 };
 
 struct esp_cost_curve {

@@ -320,8 +320,8 @@ static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
     if (status == ESP_OK)
         status = esp_memory_set_limit(e, o->memory, err, errlen);
     e->target->desc.divided = true; /* matters only if there are ranks */
-    if (e->draft)                   /* only a quantised copy of the target is divided, too,
-                                       because it uses the target's KV cache */
+    if (e->draft)                   /* the only draft that is divided is a quantised copy of
+                                       the target, because it uses the target's KV cache */
         e->draft->desc.divided = e->draft->original != NULL;
     if (status == ESP_OK)
         status = ops->weights_open(&e->target_weights, e->backend, &e->target->desc,

@@ -247,9 +247,9 @@ int esp_session_fork(struct esp_session *session, const struct esp_text_token *t
                      char *err, size_t errlen);
 /* From the next iteration on, evaluates the verifier's formulas at the nodes of every tree
  * (branching, acceptance_rate and ceiling of struct esp_node). A front end that shows details
- * of a node needs them. The evaluation copies rows of the vocabulary to the host and may take
- * longer than a fast iteration, so it is off by default. Its time is not included in any stage.
- * The observer may call this function. */
+ * of a node needs them. The evaluation copies whole rows, with one value per token of the
+ * vocabulary, to the host. This may take longer than a fast iteration, so it is off by default.
+ * Its time is not included in any stage. The observer may call this function. */
 void esp_session_explain(struct esp_session *session, bool on);
 /* From the next iteration on, iterations have `scores`: for each committed token the target's
  * likeliest tokens at its position, its rank among them and the entropy. The time for this is

@@ -42,8 +42,8 @@ struct esp_found_model {
 };
 
 struct esp_found_models {
-    struct esp_found_model *models; /* (count) sorted by source, in the order above, then by
-                                       name */
+    struct esp_found_model *models; /* (count) sorted by `source`, in the order listed at
+                                       that member, then by name */
     int count;
     bool more; /* there are more than ESP_MODELS_MOST models, the maximum in a list */
 };

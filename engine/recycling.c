@@ -1,7 +1,7 @@
 /* recycling.c - see recycling.h.
  *
  * At temperature 0, rates are learned from every verified row, because each shows which token
- * the target would choose there. Above temperature 0, they are learned only from the accepted
+ * the target would choose next. Above temperature 0, they are learned only from the accepted
  * path, because only its tokens were drawn from the target's distribution.
  */
 #include "engine/recycling.h"

@@ -38,7 +38,7 @@ void esp_scores_close(struct esp_scores *scores);
 
 /* Begins an iteration. */
 void esp_scores_begin(struct esp_scores *scores);
-/* Row `row` of `p` has probabilities. Stores the row's likeliest tokens for `node`. */
+/* Row `row` of `p` must contain probabilities. Stores the row's likeliest tokens for `node`. */
 int esp_scores_keep(struct esp_scores *scores, int node, struct esp_rows *p, int32_t row,
                     enum esp_delivery when);
 /* Returns the score of a token after `node`. `p` is the token's probability, which is used if

@@ -1,5 +1,5 @@
-/* session_scores.c - computes the target's probabilities of a session's tokens: of the
- * tokens that an iteration commits, and of any tokens of the text; see scores.h. */
+/* session_scores.c - computes the target's probabilities for the tokens that an iteration
+ * commits, and for any tokens of the text; see scores.h. */
 #include <math.h>
 #include <stdlib.h>
 

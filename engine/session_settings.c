@@ -52,7 +52,7 @@ static void turn_to_learned(struct esp_session *s)
     esp_costs_turn(&s->costs, key);
 }
 
-/* Reads the expected text if the setting names another file than before. */
+/* Reads the expected text if the setting names a file other than the current one. */
 static int turn_to_expected(struct esp_session *s, const char *file, char *err, size_t errlen)
 {
     struct esp_expectation next;

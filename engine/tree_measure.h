@@ -57,8 +57,8 @@ void esp_tree_measure_free(struct esp_tree_measure *measure);
 
 /* From the next iteration on, adds every verified node that has children and a draft
  * distribution to `measure`. `measure` must stay valid until a call with NULL ends the
- * measurement. The measurement is slow, because rows of the vocabulary are copied to the host.
- * Its time is not included in any stage. */
+ * measurement. The measurement is slow, because whole rows, with one value per token of the
+ * vocabulary, are copied to the host. Its time is not included in any stage. */
 void esp_session_measure(struct esp_session *session, struct esp_tree_measure *measure);
 
 /* esp_rank_accuracy() returns the fraction of guesses that are right. esp_rank_error() sorts

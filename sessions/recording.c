@@ -32,7 +32,8 @@ struct index_entry {
 
 struct iteration {
     int event;       /* index of the event in `entries` */
-    int of_text;     /* number of iterations since the text was last cleared, with this one */
+    int of_text;     /* number of iterations since the text was last cleared, including
+                        this iteration */
     double baseline; /* latest measured time of a plain decoding step in seconds; 0
                         means not measured yet */
 };

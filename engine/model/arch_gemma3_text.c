@@ -1,5 +1,5 @@
 /* arch_gemma3_text.c - the Gemma 3 architecture (text). Five of six layers attend only to
- * a sliding window, and have other rotary frequencies than the remaining layers. Each head of
+ * a sliding window, and have different rotary frequencies from the other layers. Each head of
  * query and key is normalised.
  *
  * Key names and defaults are those of Gemma3TextConfig in the transformers library. Release 5

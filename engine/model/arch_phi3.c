@@ -1,7 +1,7 @@
 /* arch_phi3.c - the Phi-3 architecture (Phi 3, 3.5 and 4): Llama's layers with fused matrices.
  *
  * Query, key and value are stacked in one matrix; gate and up are stacked in another. Contexts
- * above the original length use other rotary frequencies (LongRoPE). Key names and defaults
+ * above the original length use different rotary frequencies (LongRoPE). Key names and defaults
  * are those of Phi3Config in the transformers library. Abdin et al., "Phi-3 Technical Report",
  * 2024, section 2.
  */

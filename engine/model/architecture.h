@@ -164,15 +164,17 @@ struct esp_tensor_rule {
                  STATE_VALUE: value_dim */
     enum esp_size columns;  /* ESP_ONE: a vector */
     enum esp_presence when; /* the condition under which the file has the tensor */
-    int part, parts; /* if parts > 0: the slot gets part `part` of the `parts` parts of every
-                        head or, in an expert, of every group of `parts` rows */
+    int part, parts; /* if parts > 0: the rows of every head are divided into `parts` parts, and
+                        the slot gets part number `part` of each head. In an expert, every
+                        group of `parts` rows is divided instead of a head */
     bool stacked;    /* all rules with this name share one stored tensor, with their rows one
                         after the other */
     bool transposed; /* the tensor is stored as (columns, rows); stacked matrices are side by
                         side */
     float added;     /* added to every number of a vector: 1 if the file stores the weights of
                         norms minus one */
-    bool kept;       /* with `parts` or `grouped`: GGUF files have the row order of folders */
+    bool kept;       /* with `parts` or `grouped`: GGUF files have the same row order as
+                        folders */
     bool logarithm;  /* the file stores the vector's logarithms, see struct esp_tensor */
     bool apart;   /* with `stacked`: GGUF files have one tensor per rule; `part` numbers them */
     bool middle;  /* folders have a dimension of 1 between the matrix's rows and columns */
@@ -201,7 +203,7 @@ struct esp_family {
     const char *hidden_act;         /* the only supported value of that key */
     enum esp_activation activation; /* the activation that this value means */
     enum esp_norm norm;
-    const struct esp_config_rule *config;  /* (ESP_CONFIG_FIELD_COUNT) by field; or NULL */
+    const struct esp_config_rule *config;  /* (ESP_CONFIG_FIELD_COUNT) or NULL */
     const struct esp_tensor_rule *tensors; /* for struct esp_model_desc */
     const struct esp_tensor_rule *layer_tensors; /* for struct esp_layer; names follow "N." */
     /* For struct esp_expert, or NULL. A name follows "N.", expert_name and "E.", where N and E
@@ -244,7 +246,7 @@ struct esp_architecture {
      * first tensor of that family is fc. */
     const struct esp_family *mtp;
     struct esp_config_flag flags[6]; /* ends with zeros */
-    /* (by field) a rule that has keys replaces the family's rule. */
+    /* Indexed by field. A rule that has keys replaces the family's rule. */
     struct esp_config_rule config[ESP_CONFIG_FIELD_COUNT];
 };
 

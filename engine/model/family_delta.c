@@ -3,10 +3,10 @@
  * Three of four layers are gated delta rules (ESP_MIXER_DELTA of kernels.h). The other layers
  * have attention with a gated output. Files store each norm weight minus one, except the
  * weights of the delta rule's norm. Qwen3-Next stores the rows of the delta rule's matrices in
- * another order, so it has a separate table (arch_qwen3_next.c).
+ * a different order, so it has a separate table (arch_qwen3_next.c).
  *
  * Model folders store the logarithms of `rate`; GGUF files store the values. In GGUF files of
- * Qwen3.5, the state heads are in another order: head h reads key head h % key_heads
+ * Qwen3.5, the state heads are in a different order: head h reads key head h % key_heads
  * (`heads_tiled`).
  *
  * The layers may be followed by an MTP layer: a draft head with one attention layer and tensors

@@ -106,7 +106,7 @@ static bool is_written(const struct describing *d, const struct esp_gguf_key *ke
 }
 
 /* Writes a key with one number per layer, for models with recurrent layers. The number is 0 for
- * layers with another mixer than `mixer`. */
+ * layers that have a different mixer from `mixer`. */
 static void put_of_layers(const struct describing *d, const char *key, enum esp_mixer mixer,
                           int32_t number)
 {

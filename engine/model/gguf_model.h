@@ -25,7 +25,7 @@ enum { ESP_GGUF_LAYERS = 1000 }; /* maximum number of values if a key has one pe
 struct esp_gguf_architecture {
     const char *name, *model_type;
     bool paired; /* rows of query and key matrices are stored in pairs (struct esp_tensor) */
-    bool tiled;  /* state heads are in another order (heads_tiled of struct esp_model_desc) */
+    bool tiled;  /* state heads are tiled: see heads_tiled of struct esp_model_desc */
 };
 
 /* Returns the architecture with this name in GGUF files, or for this model_type; NULL if there

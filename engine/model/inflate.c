@@ -635,7 +635,7 @@ static void note_folder(const struct inflation *n, const char *to, int noted[FIL
     }
 }
 
-/* Returns the features with which a model cannot be enlarged. */
+/* Returns the features that prevent a model of this architecture from being enlarged. */
 static unsigned cannot_grow(const struct inflation *n)
 {
     const struct esp_family *family = n->architecture->family;

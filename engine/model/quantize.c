@@ -1,4 +1,4 @@
-/* quantize.c - writes a model as a GGUF file in another type; see quantize.h.
+/* quantize.c - writes a model as a GGUF file with weights of another type; see quantize.h.
  *
  * 1. The model is opened and checked like a model that is run, in any format. 2. Every filled
  * slot of its description becomes a tensor of the plan, with a name, a type and an order of
@@ -68,7 +68,7 @@ struct planned {
     bool vector;
     int paired;      /* if rows are stored in pairs, the number of rows per head; else 0 */
     int interleaved; /* if blocks of the parts alternate, the rows per block; else 0 */
-    /* These members are 0 unless the state heads are written in another order (`heads_tiled`).
+    /* These members are 0 unless the state heads are written in tiled order (`heads_tiled`).
      * They are the number of rows or columns per head, the first row that belongs to a head,
      * the number of state heads, and the number of key heads. */
     int tiled_rows, tiled_columns, tiled_from, state_heads, key_heads;

@@ -1,9 +1,9 @@
 /* split_pattern.h - the regular expressions of a tokenizer.json, run by PCRE2.
  *
  * These are written in Ruby's syntax for Oniguruma, the library that Hugging Face uses. Syntax
- * that has the same meaning in PCRE2 does not change. Syntax that has another meaning in PCRE2
- * is rewritten. All other syntax is refused. Therefore a pattern never splits text in another
- * way than its author intended.
+ * that has the same meaning in PCRE2 does not change. Syntax that has a different meaning in
+ * PCRE2 is rewritten. All other syntax is refused. Therefore a pattern always splits text as
+ * its author intended.
  */
 #ifndef ESP_SPLIT_PATTERN_H
 #define ESP_SPLIT_PATTERN_H

@@ -43,7 +43,7 @@ int esp_tokenizer_encode_literal(const struct esp_tokenizer *tokenizer, const ch
                                  int32_t *tokens, int capacity);
 
 /* Encodes bytes as if they were inside a text: without added tokens, normalisation, a space
- * before them, or division into words. In all other ways it is like esp_tokenizer_encode(). */
+ * before them, or division into words. Otherwise works like esp_tokenizer_encode(). */
 int esp_tokenizer_spell(const struct esp_tokenizer *tokenizer, const char *bytes, size_t length,
                         int32_t *tokens, int capacity);
 
