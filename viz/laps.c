@@ -1,4 +1,4 @@
-/* laps.c - see laps.h. Laps may come from a file, so their ranks can be in any order. */
+/* laps.c - see laps.h. Laps can come from a file, so their ranks can be in any order. */
 #include "viz/laps.h"
 
 #include <math.h>
