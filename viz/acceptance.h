@@ -37,7 +37,7 @@ struct esp_accept_depth {
 };
 
 struct esp_acceptance {
-    int iterations, most_nodes;         /* most_nodes: nodes of the largest tree */
+    int iterations, most_nodes;         /* most_nodes: node count of the largest tree */
     int64_t drafted, accepted, deepest; /* sums over iterations */
     int64_t mask_blocks;                /* sum over iterations */
     int64_t

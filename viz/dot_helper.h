@@ -16,7 +16,7 @@ struct esp_dot_options {
     const char *models; /* names of the models, for the caption; NULL if none */
     int nodes;          /* maximum number of nodes; 0: all, -1: as many as fit on a slide */
     int caption;        /* enum esp_caption */
-    double aspect;      /* width divided by height; 0 means as the tree needs it */
+    double aspect;      /* width divided by height; 0: chosen to fit the tree */
     int seconds;        /* time limit; 0 means 10 */
 };
 

@@ -143,8 +143,8 @@ static void put_colour(const char *colour, FILE *file)
     fputs("}\n", file);
 }
 
-/* Defines "#1a7f3c" under the name esp1a7f3c, unless this has been done. The background is the
- * first colour that is defined. */
+/* Defines "#1a7f3c" under the name esp1a7f3c, unless it is already defined. The background
+ * is the first colour that is defined. */
 static void define(struct esp_drawing *d, const char *colour)
 {
     enum { DEFINED = sizeof d->defined / sizeof *d->defined };

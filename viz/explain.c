@@ -87,7 +87,7 @@ bool esp_explain_refusal(char *text, size_t size, const struct esp_iteration *it
     return *text != '\0';
 }
 
-/* Adds the two numbers of a test, with enough digits to tell them apart. */
+/* Appends the two numbers of a test, with enough digits to tell them apart. */
 static void say_test(struct talk *t, const struct esp_decision *d, bool accepted)
 {
     char u[16], chance[16];

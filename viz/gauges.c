@@ -95,7 +95,7 @@ const struct esp_gauge *esp_gauge_find(const struct esp_iteration *it, const cha
 }
 
 /* Returns the table entry of a symbol. The symbols "price" and "K" have different meanings in
- * different drafters, so other values of the iteration decide. */
+ * different drafters. The other values of the iteration show which meaning applies. */
 static const struct entry *entry_of(const struct esp_iteration *it, const char *symbol)
 {
     if (strcmp(symbol, "price") == 0)

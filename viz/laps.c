@@ -1,4 +1,4 @@
-/* laps.c - see laps.h. Laps may come from a file, so their ranks can be in any order. */
+/* laps.c - see laps.h. Laps can come from a file, so their ranks can be in any order. */
 #include "viz/laps.h"
 
 #include <math.h>
@@ -29,7 +29,7 @@ int esp_laps_of(const struct esp_iteration *it, int rank,
     int count = 0;
     for (int i = 0; i < it->lap_count; i++) {
         const struct esp_rank_lap *lap = &it->laps[i];
-        if (i > 0 && lap->rank <= it->laps[i - 1].rank) /* the next lap */
+        if (i > 0 && lap->rank <= it->laps[i - 1].rank) /* the next lap begins */
             begin = end;
         double at = begin;
         parts_of(lap, parts);

@@ -37,7 +37,7 @@ enum { COLOURS = sizeof colours / sizeof *colours };
 /* If several series have the same colour, the i-th of them, from 0, has dashes[i]. */
 static const char *const dashes[] = {NULL, "7 4", "2 3", "6 3 2 3"};
 enum { ROUNDS = sizeof dashes / sizeof *dashes };
-enum { ROWS = 1, COLUMNS = 2 }; /* how bars are ruled: 0, one of these, or their sum */
+enum { ROWS = 1, COLUMNS = 2 }; /* lines that fill a ruled bar: 0, one of these, or their sum */
 
 /* The dashes of reference series. */
 static const char *const reference_dashes[ROUNDS] = {"9 5", "3 3", "12 3 3 3", "1 5"};
@@ -188,7 +188,7 @@ static void draw_axes(const struct plot *plot)
  * references. */
 struct look {
     const char *colour, *dash;
-    int ruled; /* how a bar is ruled: 0, ROWS, COLUMNS or their sum */
+    int ruled; /* lines that fill a bar: 0, ROWS, COLUMNS or their sum */
     int shape; /* shape of the mark; -1 means no mark */
     bool hollow;
 };

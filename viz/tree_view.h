@@ -76,11 +76,11 @@ bool esp_tree_matches(const struct esp_tree_look *look, int32_t token);
 /* Returns whether the target's own token was drawn at random, as it is above temperature 0. */
 bool esp_is_sampled(const struct esp_iteration *it);
 
-/* Returns the source of a node's token (enum esp_source). In old recordings, which lack the
- * source, it is derived from the distance of the copy or from the reason of the root. */
+/* Returns the source of a node's token (enum esp_source). Old recordings lack the source.
+ * There it is derived from the node's `copied` or from the root's `reason`. */
 int esp_source_of(const struct esp_iteration *it, int node);
-/* Returns whether a node's token has another source than the draft model. Such a node has no
- * draft probability. */
+/* Returns whether a node's token does not come from the draft model. Such a node has no draft
+ * probability. */
 bool esp_is_copied(const struct esp_iteration *it, int node);
 /* Writes "copied from the text, 24 tokens back"; returns `text`. */
 const char *esp_copied_text(char text[64], const struct esp_iteration *it, int node);

@@ -67,7 +67,7 @@ struct picture {
     const struct esp_tokens *tokens;
     const struct esp_state_plan *plan;
     int node, levels;
-    int y, end; /* the next line, and the line after the last */
+    int y, end; /* the next free line of the view, and the line after the last */
 };
 
 /* Returns whether a later step of the walk reads the state that `level` has after step `i`. */

@@ -486,7 +486,7 @@ static void act(struct esp_app *app, int action, int key)
     }
 }
 
-/* Called for every input. Hides the message and counts presses of C-c from 0 again. */
+/* Called for every input. Hides the message and resets the count of C-c presses. */
 static void touch(struct esp_app *app)
 {
     app->control.requests.changed = true;

@@ -1,5 +1,5 @@
 /* branching.h - replaces the current text by another one: begins a branch, undoes a change, or
- * continues the text in another way. */
+ * continues the text differently. */
 #ifndef ESP_BRANCHING_H
 #define ESP_BRANCHING_H
 

@@ -129,8 +129,8 @@ struct esp_control {
     struct esp_question question;
     struct esp_typed typed;
     struct esp_requests requests;
-    /* The pace that ESP_ACTION_FULL_SPEED restores when full speed is already on. In a replay
-     * it is the speed. */
+    /* The pace that ESP_ACTION_FULL_SPEED restores when full speed is already on. In a replay,
+     * it is the playback speed. */
     double pace;
     int forks;  /* number of changes of the text that the engine thread has not reported yet */
     int back;   /* number of undos to run as soon as forks is 0; negative: number of redos */

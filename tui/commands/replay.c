@@ -10,7 +10,7 @@
 #include "kernels/status.h"
 #include "viz/search.h"
 
-static const double ANEW = 1.5; /* a digit after this many seconds starts a new number */
+static const double ANEW = 1.5; /* seconds; a digit after a longer pause starts a new number */
 
 /* ------------------------------------------------------------------ moving */
 

@@ -1,7 +1,7 @@
 /* lesson_view.c - see lesson_view.h.
  *
- * The text, the question and the answer are above the picture. On a wide screen, they are left
- * of it. A page that is higher than the screen can be scrolled (viz/scrolled.h).
+ * The text, the question and the answer are above the picture. On a wide screen, they are to
+ * the left of it. A page that is higher than the screen can be scrolled (viz/scrolled.h).
  */
 #include "tui/lessons/lesson_view.h"
 

@@ -56,7 +56,7 @@ static bool has_drafted(const struct esp_comparison *both)
 
 struct esp_comparison esp_comparison_newest(const struct esp_state *state)
 {
-    enum { BACK = 8 }; /* largest number of common starts that are searched for a tree */
+    enum { BACK = 8 }; /* maximum number of common starts to search for a tree */
     const struct esp_iteration *newest = esp_state_kept(state, 0);
     struct esp_comparison found = {.place = INT_MAX}, both;
     if (state->has_partial)

@@ -1,7 +1,7 @@
 /* line_file.c - reads a text file line by line; see line_file.h.
  *
  * The path can lead to anything. A pipe is refused, because reading it could block. A folder is
- * an error and does not count as an empty file. A NUL byte is an error, because a C string
+ * an error; it is not treated as an empty file. A NUL byte is an error, because a C string
  * would end there.
  */
 #include "tui/model/line_file.h"

@@ -26,7 +26,7 @@ int esp_line_file_read(const char *path, esp_take_line *take, void *user, char *
 __attribute__((format(printf, 2, 3))) int esp_wrong_line(const struct esp_file_line *line,
                                                          const char *format, ...);
 
-/* A kind of line. It has a first word, and a function that handles the rest of the line. */
+/* Describes a kind of line: its first word, and the function that handles the rest of it. */
 struct esp_line_kind {
     const char *name;
     esp_take_line *take;

@@ -210,7 +210,7 @@ const struct esp_iteration *esp_state_writer(const struct esp_state *state, int 
     for (int back = 0; (it = esp_state_kept(state, back)) && it->index >= writer; back++) {
         if (it->index != writer)
             continue;
-        /* A later iteration can have written the first tokens of this iteration again. */
+        /* A later iteration can have generated the first tokens of this iteration again. */
         const int place = looked - it->position;
         if (place >= 0 && place < it->committed_count &&
             it->committed[place] == state->spans[looked].token)

@@ -133,8 +133,8 @@ struct esp_figures esp_state_figures(const struct esp_state *state);
  * Returns 0 if it was not measured. */
 double esp_state_baseline(const struct esp_state *state);
 
-/* Returns whether speculation is at least as fast as plain decoding, rounded to the shown
- * percent. */
+/* Returns whether speculation is at least as fast as plain decoding, rounded to the
+ * percentage that is shown. */
 bool esp_state_wins(const struct esp_figures *figures);
 /* Writes what speculation gains in three lengths: a sentence, a few words, and two words.
  * `baseline` is the number of seconds per token of plain decoding. The speedup must be

@@ -28,8 +28,8 @@ struct esp_decoder {
 };
 
 void esp_decode(struct esp_decoder *decoder, const char *bytes, size_t count);
-/* Returns whether a sequence is incomplete. If no byte follows for a short time, it was the key
- * Escape. */
+/* Returns whether a sequence is incomplete. If no byte follows for a short time, the
+ * sequence was the key Escape. */
 bool esp_decode_waits(const struct esp_decoder *decoder);
 /* Handles the pending bytes as single keys. Must be called when no byte has followed for a
  * short time. */

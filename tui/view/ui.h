@@ -18,7 +18,7 @@ struct esp_ui {
     struct esp_look look;
     bool help;                       /* the help pane covers the other panes */
     bool stepping;                   /* step mode is on */
-    double pace;                     /* most iterations per second; 0 means no limit */
+    double pace;                     /* maximum number of iterations per second; 0: no limit */
     double rate;                     /* current iterations per second; 0 means unknown */
     const struct esp_player *player; /* NULL in a live session */
     const char *typed;               /* the digits typed in a replay */

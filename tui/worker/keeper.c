@@ -232,7 +232,7 @@ static void finish(struct esp_keeper *k)
     if (k->id > 0 && k->library && whole && !k->private) {
         if (k->judged)
             drop_deleted(k);
-        /* If this fails, the next command that lists the sessions does it. */
+        /* If this fails, the next command that lists the sessions refreshes this one. */
         esp_library_refresh(k->library, k->id, err, sizeof err);
     }
     if (k->id > 0 && k->library)

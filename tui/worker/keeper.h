@@ -33,9 +33,9 @@ void esp_keeper_settle(struct esp_keeper *keeper);
 
 /* ---- for the engine thread */
 
-/* Makes the session private if `on` is true. Then nothing more is written. What the library has
- * of this session is deleted, unless the session was resumed. If `on` is false, the whole
- * session is kept, including its earlier texts. */
+/* Makes the session private if `on` is true. Then nothing more is written. The part of this
+ * session that is in the library is deleted, unless the session was resumed. If `on` is false,
+ * the whole session is kept, including its earlier texts. */
 void esp_keeper_private(struct esp_keeper *keeper, bool on);
 /* Sets the models and settings of the following events. `tokens` must stay valid until the next
  * call of this function or the end. If `anew` is true, the vocabulary has changed, and a new

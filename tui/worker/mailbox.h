@@ -79,7 +79,7 @@ struct esp_breakpoints {
 /* The values that commands set if they take effect immediately. */
 struct esp_mailbox_now {
     bool stop, quit, stepping;
-    double pace; /* most iterations per second; 0 means no limit */
+    double pace; /* maximum number of iterations per second; 0: no limit */
     struct esp_breakpoints breakpoints;
 };
 

@@ -62,8 +62,8 @@ static void next_seed(struct esp_worker *worker)
         esp_worker_compare_set(worker, "seed", seed);
 }
 
-/* Switches the session to a text. `why` is of enum esp_fork. Returns 0, or a negative status
- * after reporting the error. */
+/* Switches the session to a text. `why` is a value of enum esp_fork. Returns 0, or a negative
+ * status after reporting the error. */
 static int turn_to(struct esp_worker *worker, const struct esp_text_token *text, int count,
                    int why)
 {

@@ -144,8 +144,8 @@ void esp_worker_observe(void *user, const struct esp_event *event)
         keep_pace(worker, false);
 }
 
-/* Reports an event of the second session. This session waits to keep the pace, too. An
- * iteration after a pause takes longer. If only the first session waited, the pause would
+/* Reports an event of the second session. This session also pauses to keep the pace. An
+ * iteration after a pause takes longer. If only the first session paused, the pause would
  * always be before the same session, and its times would look worse. */
 void esp_worker_observe_second(void *user, const struct esp_event *event)
 {

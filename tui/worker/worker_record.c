@@ -53,8 +53,7 @@ void esp_worker_note(struct esp_worker *worker, const struct esp_event *event)
     record_event(worker, event);
 }
 
-/* Records text[start, end) as a prompt. In it, text[said, said_end) is the part that the user
- * typed. */
+/* Records text[start, end) as a prompt. Of this prompt, the user typed text[said, said_end). */
 static void record_prompt(struct esp_worker *worker, const int32_t *text, int start, int end,
                           int said, int said_end)
 {

@@ -19,7 +19,8 @@
 #include "viz/dot/label.h"
 
 enum { TOKEN_COLUMNS = 28, BIG = 17, SMALL = 11 };
-/* A slide has room for LEAVES leaves and LEVELS levels, a wide slide for WIDE_LEAVES leaves. */
+/* A slide has room for LEAVES leaves and LEVELS levels. A wide slide has room for
+ * WIDE_LEAVES leaves. */
 enum { LEAVES = 20, WIDE_LEAVES = 12, LEVELS = 10 };
 #define WIDE 1.5 /* least aspect ratio of a wide slide */
 

@@ -32,7 +32,7 @@ struct esp_picture_look {
      * many as fit on a slide. */
     int most;
     int caption;   /* enum esp_caption */
-    double aspect; /* width divided by height; 0 means as the tree needs it */
+    double aspect; /* width divided by height; 0: chosen to fit the tree */
 };
 
 /* Makes the graph; the caller closes it with agclose(). Returns NULL if there is no memory. */

@@ -30,7 +30,7 @@ struct bench {
     int prompts;    /* number of prompts that were counted */
     int32_t *first; /* the prompt and the tokens that the first choice generated after it */
     int first_length;
-    int differs; /* index of the first choice that generated another text; -1 if none did */
+    int differs; /* index of the first choice that generated a different text; -1 if none did */
 };
 
 /* ------------------------------------------------------------------ choices */

@@ -2,7 +2,7 @@
  *
  * It uses successive halving (Jamieson and Talwalkar 2016, "Non-stochastic best arm
  * identification and hyperparameter optimization", sec. 3). All candidates continue some
- * prompts. Then the slower half leaves, and the other candidates get its time. In a round,
+ * prompts. Then the slower half leaves, and its time goes to the other candidates. In a round,
  * every candidate that has not left continues the same prompt. Plain decoding is a candidate
  * that never leaves. Therefore every speedup compares with plain decoding on the same prompts.
  * Only complete rounds are counted.

@@ -4,7 +4,7 @@
  * A committed table is results/NAME.json next to NAME.suite. `--counts --json` writes it. It
  * has counts and no speeds. Sessions of suites are repeatable: the same program on the same
  * instruction set gives exactly the same counts. Another instruction set can add numbers in
- * another order. If two tokens are nearly equally likely, this can change which of them is
+ * a different order. If two tokens are nearly equally likely, this can change which of them is
  * chosen, and then the text after it changes. The tolerance allows for this.
  */
 #include <dirent.h>

@@ -28,8 +28,8 @@ struct verify {
         *last;  /* end of the longest text of each generation; length 0: none is kept */
     int same;   /* generations that gave the same tokens */
     int others; /* generations that other models wrote */
-    int differ; /* generations that gave other tokens, including `broken` */
-    int broken; /* generations that gave other tokens, although this must not happen */
+    int differ; /* generations that gave different tokens, including `broken` */
+    int broken; /* generations that should have given the same tokens but did not */
     char *err;
     size_t errlen;
 };
@@ -151,8 +151,8 @@ static void compare(struct verify *v, const struct esp_kept_generation *g,
                    v->header.values.temperature, at, must ? "" : ": its trees were different");
 }
 
-/* Returns whether a generation is from another target: one with another name or number
- * format. */
+/* Returns whether the target that wrote a generation differs from the loaded target in its name
+ * or number format. */
 static bool is_of_others(const struct verify *v, const struct esp_recording_header *header)
 {
     const struct esp_recorded_model *ours = &v->ours.target;

@@ -174,7 +174,7 @@ static int name(struct esp_control *control, const char *words)
     struct esp_branch *of = &control->state.branches.branch[branch];
     snprintf(of->name, sizeof of->name, "%s", words);
     esp_branching_judge(control, branch);
-    if (control->ui.layout.current == ESP_PANE_branches) /* the key was pressed in it */
+    if (control->ui.layout.current == ESP_PANE_branches) /* the key was pressed in this pane */
         esp_ui_focus(&control->ui, ESP_PANE_branches);
     control->requests.changed = true;
     return *words ? esp_answer(control, "the branch is called %s", of->name)

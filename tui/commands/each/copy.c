@@ -1,7 +1,7 @@
 /* copy.c - ":copy" copies the text to the terminal's clipboard (escape sequence OSC 52).
  *
  * A terminal that does not know the sequence ignores it without an answer. Many terminals limit
- * the text to some tens of kilobytes.
+ * the text to a few tens of kilobytes.
  */
 #include "tui/commands/command.h"
 
