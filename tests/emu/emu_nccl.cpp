@@ -20,7 +20,7 @@ struct part { /* the data that a rank sends in an all-gather, and the address fo
     cudaStream_t stream;
 };
 struct clique {
-    std::vector<part> now;     /* (ranks) each rank's part of the all-gather it has reached */
+    std::vector<part> now;     /* (ranks) each rank's part of its latest all-gather */
     std::vector<long> arrived; /* (ranks) how many all-gathers each rank has reached */
 };
 struct ncclComm {
