@@ -19,7 +19,7 @@ extern "C" {
 #endif
 
 void emu_set_devices(int count);
-void emu_set_driver(int version); /* CUDA version, 12040 for 12.4; 0 means no driver */
+void emu_set_driver(int version); /* its newest CUDA version: 12040 is 12.4; 0 is no driver */
 void emu_set_lt(int version);     /* version of cuBLASLt, initially 13; 0 means none */
 /* Says what cuBLASLt's heuristic returns: algorithms (initially), no algorithm, or an error. */
 enum emu_heuristic { EMU_FINDS, EMU_FINDS_NONE, EMU_REFUSES };
@@ -36,7 +36,7 @@ size_t emu_shared_peak(void);
 /* Sets how much memory each node of an instantiated graph takes; initially 0. */
 void emu_set_node_bytes(size_t bytes);
 size_t emu_memory_used(void);
-size_t emu_memory_peak(void); /* the most memory in use since the last call of this function */
+size_t emu_memory_peak(void); /* returns the most memory in use since the last call of this function */
 
 /* Sets the seed for the order of threads, blocks and streams. 0 means the natural order. With
  * any other seed, a new order is drawn for every launch. The initial seed is 1. */
