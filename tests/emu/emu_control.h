@@ -36,7 +36,7 @@ size_t emu_shared_peak(void);
 /* Sets how much memory each node of an instantiated graph takes; initially 0. */
 void emu_set_node_bytes(size_t bytes);
 size_t emu_memory_used(void);
-size_t emu_memory_peak(void); /* returns the most memory in use since the last call of this function */
+size_t emu_memory_peak(void); /* the most memory in use since the last call of this function */
 
 /* Sets the seed for the order of threads, blocks and streams. 0 means the natural order. With
  * any other seed, a new order is drawn for every launch. The initial seed is 1. */
