@@ -15,7 +15,7 @@
  * including "tiles", which is AMX with the tile unit emulated. During a run, ESPALIER_ISA names
  * the set. Then all code that opens the CPU backend uses this set. If ESPALIER_ISA is already
  * set, the body runs only with the set that it names. The short form of the test runs only the
- * best set and "tiles". "tiles" is included because it sums in another order than other sets.
+ * best set and "tiles". "tiles" is included because it sums in a different order.
  */
 #ifndef ESP_EACH_BACKEND_H
 #define ESP_EACH_BACKEND_H

@@ -26,7 +26,7 @@ struct enumerate {
     } decision[MOST_DECISIONS];
     /* known: how many decisions have a chosen outcome; at: how many this run has made so far */
     int known, at;
-    double probability; /* probability of all outcomes of this run so far */
+    double probability; /* joint probability of this run's outcomes so far */
 };
 
 double enumerate_number(void *all, const struct esp_odds *odds);

@@ -43,7 +43,7 @@ static int bytes_of(const char *text, char *out)
     return n;
 }
 
-/* Writes a byte-level token in the form in which a vocabulary with byte fallback has it.
+/* Writes a byte-level token as a vocabulary with byte fallback spells it.
  * Returns false if the token is not valid UTF-8. */
 static bool with_marks(const char *text, char out[3 * LONGEST])
 {

@@ -14,7 +14,7 @@
 
 struct pty {
     pid_t pid;
-    /* the test's end of the terminal; the program's end, which stays open */
+    /* fd is the test's end of the terminal; other is the program's end, which stays open */
     int fd, other;
     struct termios before; /* modes of the terminal before the program ran */
     char *output;          /* (count) and a NUL: the output since the last pty_forget() */

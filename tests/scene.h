@@ -2,8 +2,8 @@
  * events.
  *
  * The story is about a king. The tree of an iteration has an accepted path of three nodes, a
- * rejected node and two nodes that the drafter has cut. The texts of tokens are in scene.c. A
- * golden screen is a file in tests/tui/golden/, with which a drawn screen is compared.
+ * rejected node and two nodes that the drafter has cut. The texts of tokens are in scene.c. The
+ * files in tests/tui/golden/ are golden screens. Drawn screens are compared with them.
  * ESPALIER_GOLDEN=write overwrites these files with the current screens. Check the differences
  * before you commit them.
  */
@@ -42,7 +42,7 @@ struct scene {
 
 void scene_open(struct scene *scene, int width, int height);
 void scene_close(struct scene *scene);
-/* Puts the scene in the state in which the models are loaded and no prompt has been typed. */
+/* Sets the scene's state: the models are loaded, and no prompt has been typed. */
 void scene_ready(struct scene *scene);
 void scene_prompt(struct scene *scene);
 /* Adds iteration number `index`, with the scene's tree. The iteration's numbers differ slightly

@@ -65,7 +65,7 @@ static void distribution(const struct toy *toy, int vocabulary, bool draft,
             p[x] /= toy->dulled;
     } else if (toy->chancy) {
         random_logs(toy, vocabulary, toy->seed + 555, tokens, count, other);
-        /* adds Gumbel noise, which is made from the values of `other` */
+        /* adds Gumbel noise, which is computed from the values of `other` */
         for (int x = 0; x < vocabulary; x++)
             p[x] -= log(-log(fmax(exp(other[x] / toy->sharpness) - 1e-3, 1e-12)));
     }

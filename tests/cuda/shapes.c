@@ -42,7 +42,7 @@ struct shape {
     const char *name;
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary;
     bool tied;
-    int experts, experts_used; /* number of experts (of width `ffn`); how many a row uses */
+    int experts, experts_used; /* number of experts (of width `ffn`); number that a row uses */
 };
 
 /* The two largest shapes come first. */

@@ -8,9 +8,9 @@
  *
  * The accesses of esp_shared_get(), esp_shared_put() and ldmatrix and the writes of cp.async
  * are counted. The emulator runs the lanes of a warp one after another. So it has to guess
- * which accesses belong to the same instruction. It assumes this of the n-th accesses of all
- * lanes in a function. The guess is right if all lanes make the same accesses, as in a pass in
- * which no block is partly empty.
+ * which accesses belong to the same instruction. It assumes that the n-th accesses of all lanes
+ * in a function belong together. The guess is right if all lanes make the same accesses, as in
+ * a pass without partly empty blocks.
  */
 #include <array>
 #include <cstdio>

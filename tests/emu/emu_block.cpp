@@ -53,14 +53,14 @@ struct thread {
     void *data;
     std::vector<background_copy> copies;
     int groups;  /* number of groups of copies so far */
-    bool waited; /* the thread has waited for the previous kernel */
+    bool waited; /* true if the thread has waited for the previous kernel */
 };
 
 static struct {
     const emu_launch_shape *launch;
     const emu_body *body;
     emu_place place;
-    int threads, order[max_threads];       /* order: the order in which threads begin */
+    int threads, order[max_threads];       /* `order`: the order in which threads begin */
     int lanes[warp_lanes];                 /* the order in which lanes continue, reversed */
     uint64_t blocks, block, first, stride; /* block i is number (first + stride i) % blocks */
     unsigned char *shared;                 /* lies between two guards */

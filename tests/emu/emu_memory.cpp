@@ -25,8 +25,8 @@ struct arena_state {
     unsigned char *base;
     size_t high = 0, cursor = 0, used = 0, peak = 0;
     int open = 0;
-    std::map<size_t, size_t> live;   /* offset -> bytes */
-    std::map<size_t, size_t> fences; /* also offset -> bytes, inside allocations */
+    std::map<size_t, size_t> live;   /* offsets of allocations -> their sizes in bytes */
+    std::map<size_t, size_t> fences; /* the same for fences, which lie inside allocations */
 
     arena_state()
     {

@@ -20,7 +20,7 @@ struct part { /* the data that a rank sends in an all-gather, and the address fo
     cudaStream_t stream;
 };
 struct clique {
-    std::vector<part> now;     /* (ranks) each rank's part of the all-gather it has reached */
+    std::vector<part> now;     /* (ranks) each rank's part of its latest all-gather */
     std::vector<long> arrived; /* (ranks) how many all-gathers each rank has reached */
 };
 struct ncclComm {
@@ -107,8 +107,8 @@ static void copy_all(const clique &all)
         }
 }
 
-/* Notes that a rank has reached an all-gather. Runs the other ranks until they have reached it,
- * too. The last of them copies the parts of all ranks. */
+/* Records that a rank has reached an all-gather. Runs the other ranks until they have reached
+ * it, too. The last of them copies the parts of all ranks. */
 static void come(clique &all, const std::vector<cudaStream_t> &streams, int rank, const part &p)
 {
     const long number = ++all.arrived[(size_t)rank];

@@ -32,7 +32,7 @@ struct CUgraphExec_st {
 static size_t node_bytes;
 
 struct CUstream_st {
-    bool blocking = true; /* waits for the default stream, and the default stream for it */
+    bool blocking = true; /* it and the default stream wait for each other */
     int device = emu_current_device();
     std::deque<work> queue;
     std::unique_ptr<CUgraph_st> capture; /* the graph that is being captured, or NULL */

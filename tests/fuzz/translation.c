@@ -1,7 +1,7 @@
 /* Fuzzes the tokenizer.json of a target and the tokenizer.json of a draft with another
  * vocabulary. Whatever the files contain, every token of the target must be translated to
- * tokens of the draft, and no token may be shared twice (engine/model/translation.h). The input
- * has the parts target and draft. */
+ * tokens of the draft. A token of the draft may be shared with only one token of the target
+ * (engine/model/translation.h). The input has the parts target and draft. */
 #include "engine/model/translation.h"
 
 #include <stdlib.h>

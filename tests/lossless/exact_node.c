@@ -102,8 +102,8 @@ static void add_outcomes(const struct esp_verifier_ops *rule, double weight, str
     } while (enumerate_next(&rig.all));
 }
 
-/* Compares the branching probabilities from the verifier's formula with the probabilities with
- * which the verifier accepts each of the current children. */
+/* For each current child, compares two probabilities: the branching probability from the
+ * verifier's formula, and the probability that the verifier accepts the child. */
 static void check_branching(const struct esp_verifier_ops *rule, const int32_t *children)
 {
     struct law law = {{0}, 0};

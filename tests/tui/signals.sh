@@ -50,7 +50,7 @@ suspended() { # KEY-OR-SIGNAL: suspends the program, continues it, and compares 
     wait_until not_empty "$work/stopped" || return 1
     keys fg Enter
     see 'F1 help' || return 1
-    keys F6 # full speed
+    keys F6 # chooses full speed
     see 'token limit reached' || return 1
     rm -f "$work/after"
     keys :quit Enter

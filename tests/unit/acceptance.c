@@ -106,7 +106,7 @@ TEST(a_long_path_and_an_empty_tree_are_counted)
     CHECK(a.length[0] == 1 && a.depth[0].tried == 1 && a.drafted == LONG);
     /* `known` counts only the long path, because the other tree has no drafted nodes */
     CHECK(near(esp_formula_tokens(&it), 1) && a.known == 1);
-    it.tree.verified = 0; /* as in a recording without the order of the nodes */
+    it.tree.verified = 0; /* as in a recording that lacks the order of the nodes */
     esp_acceptance_add(&a, &it);
     CHECK(a.drafted == LONG && a.iterations == 3);
 }
@@ -114,7 +114,7 @@ TEST(a_long_path_and_an_empty_tree_are_counted)
 /* ------------------------------------------------------------------ whole sessions */
 
 static struct esp_acceptance counted;
-/* For each depth: the expected number of accepted nodes, and its variance. */
+/* `wanted` has the expected number of accepted nodes at each depth, `spread` its variance. */
 static double wanted[8], spread[8];
 
 static void add(void *user, const struct esp_event *event)

@@ -365,7 +365,7 @@ static void compute(struct esp_engine *e, const struct reference *want, int chun
     ops->rows_close(p.logits);
 }
 
-/* Computes all outputs of the head that is named by `user`. */
+/* Computes all outputs of a head. `user` is the name of the head. */
 static void compute_outputs(struct esp_backend *cpu, void *user, float *out, int count)
 {
     static struct reference want;

@@ -128,7 +128,7 @@ TEST(drafters_survive_small_trees_small_vocabularies_and_certain_drafts)
         {.vocabulary = 12, .max_nodes = 1, .context = 40},
         {.vocabulary = 3, .max_nodes = 200, .context = 60},
         {.vocabulary = 2, .max_nodes = 64, .context = 60},
-        /* the models are nearly sure */
+        /* both models are nearly certain of the next token */
         {.vocabulary = 12, .max_nodes = 64, .context = 60, .sharpness = 10},
         /* the next token is certain, although the temperature is above 0 */
         {.vocabulary = 12, .max_nodes = 64, .context = 60, .top_k = 1},

@@ -133,30 +133,30 @@ static void check_salf(const struct drafting *d, const char *what)
     int n = param(d, "N"), b = param(d, "B"), in_q = 1, in_g = 0;
     char th[32];
     CHECK(esp_session_get(d->session, "th", th, sizeof th) == 0);
-    q[0] = (struct path){.p = 1}; /* 1, 2 */
+    q[0] = (struct path){.p = 1}; /* lines 1 and 2 */
     for (;;) {
         int count = 0, left = 0;
         double epsilon = 0, sum = 0;
         qsort(q, (size_t)in_q, sizeof *q, by_falling_p);
-        while (count < b && count < in_q) /* 5 to 9 */
+        while (count < b && count < in_q) /* lines 5 to 9 */
             batch[count] = g[in_g++] = q[count], count++;
         memmove(q, q + count, (size_t)(in_q - count) * sizeof *q);
         in_q -= count;
         qsort(g, (size_t)in_g, sizeof *g, by_falling_p);
         if (in_g >= n + 1) {
             in_g = n + 1;
-            epsilon = g[n].p; /* 10, 11 */
+            epsilon = g[n].p; /* lines 10 and 11 */
         }
         for (int i = 0; i < count; i++)
             if (batch[i].p > epsilon)
-                batch[left++] = batch[i]; /* 12 */
+                batch[left++] = batch[i]; /* line 12 */
         for (int i = 0; i < left; i++)
             sum += batch[i].p;
         if (sum < atof(th) || left == 0)
-            break; /* 13 */
+            break; /* line 13 */
         for (int i = 0; i < left; i++)
             if (batch[i].depth < DEPTH)
-                in_q = add_children(d, batch[i], q, in_q); /* 14 to 20 */
+                in_q = add_children(d, batch[i], q, in_q); /* lines 14 to 20 */
         qsort(q, (size_t)in_q, sizeof *q, by_falling_p);
         in_q = in_q < n ? in_q : n;
     }

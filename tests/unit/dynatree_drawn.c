@@ -30,7 +30,7 @@ struct growing {
     struct draw draw[DRAWS + 1];
     int count;
     int layer[DRAWS + 1], layer_count;
-    int parent[DRAWS + 1], parent_count, at; /* this round's parents, and the next of them */
+    int parent[DRAWS + 1], parent_count, at; /* this round's parents; index of the next one */
     int next[DRAWS + 1], next_count;         /* the next layer */
     int round, room;
 };

@@ -149,8 +149,8 @@ EACH_ISA(a_file_gives_the_logits_of_its_folder)
         run(backend, &text, from_file, count);
         run(backend, &other, from_folder, count);
         const double error = distance(from_file, from_folder, count);
-        /* A tile unit adds products of BF16 in another order than products of F32, and a file
-         * may have F32 where the folder has BF16.
+        /* A tile unit adds products of BF16 in a different order from products of F32, and a
+         * file may have F32 where the folder has BF16.
          */
         const bool rounded =
             cases[i].rounded || ((struct esp_cpu_backend *)backend)->isa->pairs;

@@ -53,7 +53,7 @@ static void write_gguf(const struct esp_tokenizer *tokenizer)
     esp_model_close(model);
 }
 
-/* Returns the number of texts for which `b` gives other tokens than `a`. */
+/* Returns the number of texts for which `b` and `a` give different tokens. */
 static int count_differences(const struct esp_tokenizer *a, const struct esp_tokenizer *b)
 {
     enum { ROOM = 1 << 16 };

@@ -418,7 +418,7 @@ TEST(the_root_stays_if_there_are_too_many_candidates)
     drafting_close(&d);
 }
 
-/* ------------------------------------------------------------------ the tree and its record */
+/* ------------------------------------------------------------------ records and texts */
 
 TEST(cut_and_expanded_nodes_record_their_costs)
 {

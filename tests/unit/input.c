@@ -168,7 +168,7 @@ static void press_pairs(void)
     alarm(0);
 }
 
-/* Presses each of the `count` keys of `first`, followed by every pair of keys. */
+/* Presses each of the `count` keys in `first`, followed by every pair of keys. */
 static void press_threes(const int *first, int count)
 {
     int keys[MOST_KEYS];

@@ -750,7 +750,7 @@ TEST(a_damaged_session_is_exported_up_to_the_damage)
     struct esp_library *library;
     char err[512] = "", *bytes = NULL;
     size_t size;
-    const int32_t tokens[] = {3, 14, 6}; /* d o g */
+    const int32_t tokens[] = {3, 14, 6}; /* the letters d, o, g */
     kept_begin();
     struct esp_keeper *keeper = kept_keeper(0);
     for (int i = 0; i < 3; i++)

@@ -28,7 +28,7 @@ TEST(words_are_found)
     struct esp_keeper *keeper;
     char err[512];
     int found = 0;
-    const int32_t tokens[] = {3, 14, 6}; /* d o g */
+    const int32_t tokens[] = {3, 14, 6}; /* the letters d, o, g */
     kept_begin();
     keeper = kept_keeper(0);
     esp_keeper_event(keeper, &(struct esp_event){
@@ -67,7 +67,7 @@ TEST(a_damaged_index_of_words_is_rebuilt)
         struct esp_library *library;
         char err[512];
         int found = 0;
-        const int32_t tokens[] = {3, 14, 6}; /* d o g */
+        const int32_t tokens[] = {3, 14, 6}; /* the letters d, o, g */
         kept_begin();
         struct esp_keeper *keeper = kept_keeper(0);
         esp_keeper_event(

@@ -33,7 +33,7 @@ static struct {
     int calls, fails_at;
     /* true if NaN is written to all rows that the target's pass may overwrite */
     bool poisons;
-    int rows[2];    /* rows computed by the target, and by the copy */
+    int rows[2];    /* rows computed by the target [0] and by the copy [1] */
     int again;      /* number of rows that the copy computed twice in one iteration */
     int first_rows; /* maximum number of rows in the copy's first pass of an iteration */
     bool written[4096], drafting;

@@ -274,8 +274,8 @@ TEST(nde_chooses_the_same_shapes_without_stored_draft_distributions)
     esp_engine_close(engine);
 }
 
-/* In a target of twice the width, hidden states contain all numbers twice, but sums are added
- * in another order. */
+/* In a target of twice the width, hidden states contain all numbers twice, but sums are
+ * computed in another order. */
 TEST(nde_chooses_the_same_shapes_with_a_wider_target)
 {
     static struct chosen chosen[2];

@@ -375,7 +375,7 @@ TEST(the_default_drafter_follows_the_temperature)
     drafter_is(session, "dyspec:N=6");
     set(session, "verifier", "auto");
     drafter_is(session, "iid:K=2,L=3");
-    set(session, "K", "4"); /* now K is a choice of the user */
+    set(session, "K", "4"); /* now the user has chosen K */
     set(session, "temp", "0");
     drafter_is(session, "iid:L=3");
     set(session, "drafter", "auto");

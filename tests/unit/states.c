@@ -3,8 +3,8 @@
  *
  * tests/unit/batch_invariant.c compares the logits of trees and chains with recurrent layers
  * bit by bit. This file tests the states: how much memory they take, which rows change them,
- * and the checkpoints with which esp_kv_cache_cut() goes back. CUDA runs in exact mode, except
- * in one test.
+ * and the checkpoints that esp_kv_cache_cut() returns to. CUDA runs in exact mode, except in
+ * one test.
  */
 #include <math.h>
 #include <stdlib.h>

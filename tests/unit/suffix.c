@@ -104,7 +104,7 @@ TEST(the_automaton_knows_every_sequence)
 
 /* A guess of the brute-force search, with the path that leads to it. */
 struct path {
-    int32_t words[64]; /* the match, then the path */
+    int32_t words[64]; /* tokens of the match, then of the path */
     int match, depth;
     double d;
 };

@@ -282,7 +282,7 @@ TEST(a_key_in_pieces_is_one_key)
         pty_type(&pty, "\033");
         double start = pty_now();
         rest(&pty, 0.012);
-        /* the rest of the bytes of the key Insert, which ncurses itself never writes */
+        /* the remaining bytes of the key Insert, which ncurses itself never writes */
         pty_type(&pty, "[2~");
         bool in_time = pty_now() - start < 0.02;
         rest(&pty, 0.04);

@@ -121,8 +121,8 @@ static bool is_tight(int at)
                 cover(lower, i, 1);
     for (int i = at; i < count && !tight; i++)
         if (is_below(i, at))
-            tight = !cover(cells, i, 2);        /* the subtree's cells, one row higher */
-    for (int x = 0; x < COLUMNS && !tight; x++) /* or its edge would cross an outline */
+            tight = !cover(cells, i, 2);        /* tries the subtree one row higher */
+    for (int x = 0; x < COLUMNS && !tight; x++) /* would its edge cross an outline? */
         for (int y = 0, seen = 0; y <= ROWS; y++) {
             short owner = cells[y * COLUMNS + x];
             tight = tight || (owner == 1 && seen == 2);

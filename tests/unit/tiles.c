@@ -12,7 +12,7 @@
 
 enum { ROWS = 40, COLUMNS = 96, OUTPUTS = 150, PANELS = (OUTPUTS + ESP_PANEL - 1) / ESP_PANEL };
 
-static const struct esp_cpu_isa *isa; /* "tiles" */
+static const struct esp_cpu_isa *isa; /* the instruction set "tiles" */
 
 static bool can_run(void)
 {

@@ -186,7 +186,7 @@ TEST(the_branches_pane_lists_all_branches)
 TEST(tokens_are_coloured_by_the_targets_probabilities)
 {
     static const int wanted[ESP_HEATS][4] = {
-        [ESP_HEAT_SURPRISAL] = {1, 2, 2, 3}, /* 1, 2, 3 and 5.6 bits */
+        [ESP_HEAT_SURPRISAL] = {1, 2, 2, 3}, /* for 1, 2, 3 and 5.6 bits */
         [ESP_HEAT_ENTROPY] = {2, 2, 2, 2},
         [ESP_HEAT_RANK] = {0, 1, 2, 4},
         [ESP_HEAT_ORIGIN] = {0, 0, 0, 2},

@@ -260,7 +260,7 @@ TEST(the_record_shows_how_every_visited_node_was_decided)
     toy_close(&toy);
 }
 
-/* ------------------------------------------------------------------ repetition and edges */
+/* --------------------------------------------------------- repeatability and edge cases */
 
 static void write_text(struct esp_session *session, int32_t *text)
 {
