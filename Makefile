@@ -377,7 +377,7 @@ CUDA_GENCODE   = $(if $(CUDA_ONCE),$(CUDA_FROM_ONE),\
 empty :=
 CUDA_FROM_ONE  = -gencode 'arch=compute_$(firstword $(CUDA_KNOWN)),code=[$(subst $(empty) $(empty),$(comma),$(strip \
                  compute_$(firstword $(CUDA_KNOWN)) $(CUDA_KNOWN:%=sm_%)))]'
-# Compression makes the library six times smaller. With CUDA 12, nvcc gets another option, because drivers for CUDA 12 may
+# Compression makes the library six times smaller. With CUDA 12, nvcc gets a different option, because drivers for CUDA 12 may
 # not be able to read the output of --compress-mode.
 CUDA_MAJOR     = $(shell $(1) --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
 NVCC_SMALL     = $(if $(filter 11 12,$(call CUDA_MAJOR,$(NVCC))),-Xfatbin=-compress-all,--compress-mode=size)
