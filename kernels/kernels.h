@@ -152,8 +152,8 @@ struct esp_layer {
      * softmax but has no value (Xiao et al. 2024, section 3.3). */
     struct esp_tensor sink_logit;
     struct esp_tensor output, output_bias; /* (hidden, heads * head_dim) */
-    /* (heads * head_dim, hidden), optional. The output of attention is multiplied element by
-     * element by the sigmoid of this product. */
+    /* (heads * head_dim, hidden), optional. The output of attention is multiplied by
+     * sigmoid(matrix * input of the layer), element by element. */
     struct esp_tensor attention_gate;
 
     /* A recurrent layer has the following instead of query, ..., output; it ignores `rotation`

@@ -169,8 +169,8 @@ void divided_compare(struct esp_backend *backend, const struct esp_model_desc *d
     free(other.values);
 }
 
-/* Runs `copy`, a copy of the target that drafts, on the target's KV cache. Writes a row of
- * logits (vocabulary) to `out` and returns its length. */
+/* Runs `copy`, a draft model that is a copy of the target, on the target's KV cache. Writes a
+ * row of logits (vocabulary) to `out` and returns its length. */
 static size_t run_joined(struct esp_backend *backend, struct esp_model *model,
                          struct esp_model *copy, float *out)
 {

@@ -68,8 +68,8 @@ static size_t bytes_of(enum esp_dtype dtype, const struct esp_tensor *t)
     return (size_t)t->rows * esp_dtype_row_bytes(dtype, t->columns);
 }
 
-/* Returns the format that a matrix gets. A matrix keeps its format if the format of the copy's
- * type is not smaller. */
+/* Returns the dtype that a matrix has in the copy. This is the dtype of the original if the
+ * copy's dtype would not be smaller. */
 static enum esp_dtype dtype_of(const struct type *type, const struct esp_tensor *t, bool head)
 {
     enum esp_dtype dtype = head ? type->head : type->most;

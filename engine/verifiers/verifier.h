@@ -189,7 +189,7 @@ int esp_verify_end(struct esp_verify *verify, int node, const struct esp_residua
  * independent draws from q. p, q: (n). Returns NaN if there is no memory. */
 double esp_acceptance_ceiling(const double *p, const double *q, int n, int k);
 
-/* Sets p to norm((p - q)+), unless that is 0 everywhere. The formulas use it. p, q: (n). */
+/* Sets p to norm((p - q)+), unless that is 0 everywhere. Used by the formulas. p, q: (n). */
 void esp_formula_refuse(double *p, const double *q, int n);
 
 #endif

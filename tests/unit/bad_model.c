@@ -75,8 +75,8 @@ TEST(missing_files_are_named)
     REFUSED(ESP_E_FILE, "config.json", "not a regular file");
 }
 
-/* Changes values in config.json. Then config.json requires other shapes than the tensors in the
- * file have. */
+/* Changes values in config.json, so that the tensors in the file no longer have the required
+ * shapes. */
 TEST(tensors_of_recurrent_layers_are_checked)
 {
     static const struct {

@@ -210,7 +210,7 @@ static int plain(int32_t *tokens, double temperature)
     return length;
 }
 
-/* Writes a text while `tokens` are the expected text. Returns the number of iterations. */
+/* Generates a text, with `tokens` as the expected text. Returns the number of iterations. */
 static int write_with(const char *drafter, const int32_t *tokens, int count,
                       const int32_t *want, int length)
 {

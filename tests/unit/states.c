@@ -525,9 +525,10 @@ TEST(layers_that_do_not_fit_have_the_same_states)
 
 /* ------------------------------------------------------------------ joined caches */
 
-/* Other weights may draft after the text in the same cache. They must read the states after the
- * text, and the text must continue as if they had never run. In this test, both weights are
- * equal, so the drafted rows can be compared with rows of the text. */
+/* A draft model with other weights may share the target's cache. Its rows come after the
+ * text. They must read the states after the text, and the text must continue as if they had
+ * never been computed. In this test, both models have equal weights, so the drafted rows can
+ * be compared with rows of the text. */
 ON_BOTH(a_joined_cache_reads_the_states_and_changes_none)
 {
     enum { AHEAD = 11 };

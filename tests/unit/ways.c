@@ -260,7 +260,7 @@ TEST(times_are_measured_once_and_stored)
     close_processor();
 }
 
-/* Opens the built-in draft with quantised weights, as a program does. */
+/* Opens an engine whose target is the built-in draft with quantised weights. */
 TEST(an_engine_stores_times)
 {
     char home[128], draft[PATH_MAX], file[160], err[300] = "", name[64] = "";

@@ -72,8 +72,8 @@
         return made;
     }
 
-    /* Appends the text of the iterations up to `last` to `text`. If iteration `frame` shortens the text to
-     * `length` tokens, first calls left(length, frame). */
+    /* Appends the tokens of all iterations up to `last` to the array `text`. If an iteration shortens the
+     * text, first calls left() with the new length and the number of the iteration. */
     function follow(text, last, committed, left) {
         const added = (more) => more.forEach((token) => text.push(token));
         for (let i = 0; i <= last; i++) {

@@ -23,7 +23,7 @@ struct state {
     const struct cli_options *o;
     bool bar;
     double began, drawn;
-    int first;     /* number of pieces, later of epochs, that were done at time `began` */
+    int first;     /* pieces (later: epochs) that were done at time `began` */
     char rule[32]; /* the verifier whose network is being trained */
     cJSON *results;
 };
