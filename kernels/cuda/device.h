@@ -131,7 +131,7 @@ static inline void esp_load(const struct esp_launch &launch)
     } while (0)
 
 /* The first compute capability on which kernels can begin early. ESP_EARLY_ARCH is compared
- * with the compiler's __CUDA_ARCH__, and ESP_EARLY_PTX with the runtime's ptxVersion.
+ * with the architecture of the compiler, and ESP_EARLY_PTX with the runtime's ptxVersion.
  * ESP_EARLY_DRIVER is the first driver that can capture such kernels in a graph. */
 #define ESP_EARLY_ARCH 900
 enum { ESP_EARLY_PTX = 90, ESP_EARLY_DRIVER = 12030 };
