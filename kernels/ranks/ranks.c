@@ -258,11 +258,6 @@ static size_t widest_part(const struct esp_rank_gather *g, int ranks)
     return most;
 }
 
-bool esp_rank_gather_fits(const struct esp_rank_gather *g, int ranks)
-{
-    return widest_part(g, ranks) <= ESP_RANK_ROOM;
-}
-
 int esp_ranks_gather(struct esp_ranks *r, const struct esp_rank_gather *g)
 {
     const int most = (int)(ESP_RANK_ROOM / widest_part(g, r->count));

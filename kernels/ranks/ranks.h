@@ -113,8 +113,6 @@ struct esp_rank_gather {
 
 /* Gives every rank (or only rank 0) all columns. */
 int esp_ranks_gather(struct esp_ranks *ranks, const struct esp_rank_gather *gather);
-/* Returns whether each rank's part fits into an area. */
-bool esp_rank_gather_fits(const struct esp_rank_gather *gather, int ranks);
 
 /* Copies bytes from rank 0 to all other ranks. */
 int esp_ranks_broadcast(struct esp_ranks *ranks, void *data, size_t bytes);
