@@ -68,8 +68,8 @@ bool esp_compare_turn(struct esp_compare *c)
     return second->length < first->length;
 }
 
-/* Iterations of at least this many seconds read weights from memory anyway, so cold processor
- * caches do not slow them. */
+/* An iteration of at least this many seconds always reads the weights from main memory, so cold
+ * processor caches do not make it slower. */
 static const double SHORT = 10e-3;
 
 static void warm(struct esp_session *s)

@@ -135,8 +135,8 @@ static int expand(struct esp_draft *d, const int32_t *nodes, int count, int budg
     return waiting < budget ? waiting : budget;
 }
 
-/* Sets the reason of the nodes that are not expanded, and records the candidates that are still
- * queued as cut. */
+/* Stores why these nodes are not expanded. Records the candidates that are still in the queue
+ * as cut. */
 static void leave(struct esp_draft *d, const int32_t *nodes, int count, int waiting,
                   enum esp_reason reason)
 {

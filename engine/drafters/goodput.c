@@ -498,9 +498,9 @@ static int draft(struct esp_draft *d)
 }
 
 /* Moves the shift of the log odds. For every node that the verifier reached, the shift rises if
- * a child was accepted, and it falls in proportion to the expected probability of this. The
- * shift depends on the text: in a list or a refrain, the draft is right far more often than its
- * probabilities say. */
+ * a child was accepted. It falls in proportion to the expected probability that a child is
+ * accepted. The shift depends on the text: in a list or a refrain, the draft is right far more
+ * often than its probabilities say. */
 static void learn_shift(struct state *s, const struct esp_iteration *it)
 {
     static const double step = 0.05, kept = 0.97, most = 2;
@@ -568,7 +568,7 @@ static void finish(void *memory)
 
 const struct esp_drafter_ops esp_drafter_goodput = {
     .name = "goodput",
-    .summary = "adds nodes and layers that save time, by measured costs; else decodes plainly",
+    .summary = "adds nodes and layers that save time at measured costs; else decodes plainly",
     .source = "Dinkelbach 1967; SmartSpec, Liu et al. 2024; SuffixDecoding, Oliaro et al. 2024",
     .differs =
         "costs are measured on this machine and this text, not given in advance. It drafts "

@@ -11,8 +11,8 @@
  * If the draft has not computed that token, because it was a leaf, the first pass also computes
  * that token.
  *
- * Right after a prompt, the target has not computed anything for the token before the root.
- * Then the static action that was best in training is used.
+ * Right after a prompt, the target has not computed anything for the token before the root. In
+ * this case, the static action that was best in training is used.
  *
  * A selector identifies the models by their vocabulary and norms. If the target is widened
  * (--width), the selector reads its states in the original size. It therefore also works with
@@ -137,9 +137,9 @@ static int bind_selector(void *memory, const struct esp_params *values,
 static const char *note(const void *memory)
 {
     const struct state *s = memory;
-    return s->other_costs ? "nde: its selector was trained with the costs of these models in "
-                            "another width or number format; the text is as good, but other "
-                            "trees may be faster here"
+    return s->other_costs ? "nde: its selector was trained with the costs of these models in a "
+                            "different width or number format; the output is not affected, but "
+                            "other trees may be faster here"
                           : NULL;
 }
 
