@@ -302,7 +302,7 @@ PROGRAM_OBJ := $(VIEW_OBJ) $(CLI_OBJ) $(APP_OBJ)
 $(BUILD)/espalier: $(PROGRAM_OBJ) $(BUILD)/libespalier.a
 	$(call say,LINK,$@)$(LINK) -rdynamic -o $@ $^ $(TUI_LIBS) $(LIB_LIBS)
 
-# Links espalier with the shared library instead of the static one. If this succeeds, the program
+# Links espalier with the shared library instead of the static library. If this succeeds, the program
 # uses only functions that the shared library exports.
 $(BUILD)/shared/espalier: $(PROGRAM_OBJ) $(BUILD)/$(LIB_SO)
 	@mkdir -p $(@D)
@@ -628,7 +628,7 @@ $(HEADLESS)/espalier: $(HEADLESS_OBJ) $(BUILD)/libespalier.a
 	$(CC) $(CFLAGS) $(EXTRA) -rdynamic -static-libgcc -Wl,-rpath,'$$ORIGIN' -o $@ $^ \
 	    -l:libpcre2-8.a -l:libutf8proc.a -l:libsqlite3.a -lcjson -lm -lpthread -ldl
 
-# ---------------------------------------------------------------- on a machine with a GPU
+# ---------------------------------------------------------------- the kit for a machine with a GPU
 
 # The kit is one folder with everything that check-cuda and bench-cuda need. You can copy it to a machine that has only a
 # driver. It has the programs with their libraries, the plugin, the built-in models, the files that the tests read, and a
@@ -691,7 +691,7 @@ bench-cuda:
 	@$(KIT)/run bench
 
 # BENCH has the arguments of the benchmark. Example: BENCH='best 1 64 Q8_0 Q4_K' sets the
-# instruction set, the number of threads, the megabytes of weights, and the types.
+# instruction set, the number of threads, the size of the weights in megabytes, and the types.
 bench-cpu: $(BUILD)/tests/cpu/bench
 	@$< $(BENCH)
 

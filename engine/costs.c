@@ -227,7 +227,7 @@ static double value_at(const struct esp_cost_curve *curve, int rows)
     return curve->seconds[at - 1] + share * (curve->seconds[at] - curve->seconds[at - 1]);
 }
 
-/* ------------------------------------------------------------------ for callers */
+/* ------------------------------------------------------------------ public functions */
 
 /* If the curve of an octave has no samples, starts it as a copy of the curve for shorter
  * texts. */

@@ -54,7 +54,7 @@ struct esp_model_info {
     bool mtp; /* the model's files also have an MTP layer, which can be its draft (draft
                  "mtp") */
     /* The draft is a quantised copy of the target (draft "self"). It uses the target's KV
-     * cache. `bytes` includes only its matrices. */
+     * cache. `bytes` includes only the matrices of the copy. */
     bool copy;
     int64_t parameters;
     int64_t active;                        /* number of parameters that a token uses */
@@ -195,7 +195,7 @@ struct esp_turn_places {
  * Returns false if there is no such turn. */
 bool esp_session_turn(const struct esp_session *session, int index,
                       struct esp_turn_places *turn);
-/* Allows `tokens` more tokens before the generation ends; a session starts with 0 allowed. */
+/* Allows `tokens` more tokens before the generation ends; a new session allows 0 tokens. */
 void esp_session_allow(struct esp_session *session, int tokens);
 /* Runs one iteration. Returns the number of tokens committed, or a negative status. Returns 0
  * when the generation has ended: end of text, the allowed number of tokens reached, or context

@@ -19,8 +19,8 @@ extern "C" {
 
 /* X(group, kind, field, name, minimum, maximum, default, values, help)
  *
- * group: the group of the option; a command of the program takes either all options of a group
- * or none. struct esp_value_info explains the other columns. */
+ * group: the group of the option; a command of the program accepts either all options of a
+ * group or none. struct esp_value_info explains the other columns. */
 
 /* Models are folders or files. If `target` is NULL, the built-in pair is used. If `draft` is
  * NULL, the built-in target gets the built-in draft, and any other target gets no draft.

@@ -347,8 +347,8 @@ static void look_at_repository(struct search *s, const char *path, const char *a
 
 /* ------------------------------------------------------------------ ollama */
 
-/* Finds the file with the model's weights. The manifest has its digest sha256:HEX, and the file
- * is blobs/sha256-HEX. */
+/* Finds the file with the model's weights. The manifest has the digest sha256:HEX of this file,
+ * and the file is blobs/sha256-HEX. */
 static bool blob_of(const cJSON *manifest, const char *models, char path[PATH_MAX])
 {
     const cJSON *layer;

@@ -73,7 +73,7 @@ static int choose_plainly(struct esp_session *s)
                       : s->ops->sample(s->p, &row, &u, 1, 1, NULL, 0, &token, &value, ESP_NOW);
 }
 
-/* Runs a pass over the token at `position` and the tokens before it, the last one first. Their
+/* Runs a pass over the token at `position` and the tokens before it, in reverse order. Their
  * rows are the rows after the text in the cache, which the next iteration overwrites. The pass
  * uses different tokens, because in a mixture of experts copies of one token would all use the
  * same experts. The pass would then be faster than a pass over a tree. */

@@ -37,7 +37,7 @@ struct esp_chat_text {
     char *bytes; /* (length) and a NUL */
     size_t length, capacity;
     struct esp_spans said; /* the parts that people or the model wrote; tag 0 */
-    bool failed;           /* there was no memory, or the text is too long */
+    bool failed;           /* the memory is full, or the text is too long */
 };
 
 /* Reads a model's chat template, `length` bytes of text. `bos` and `eos` are the texts of

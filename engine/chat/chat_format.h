@@ -70,8 +70,8 @@ struct esp_chat_piece {
 
 struct esp_chat_format {
     const char *name, *summary;
-    /* The texts of this format's control tokens. If a message contains such a text, it does not
-     * become that token. Ends with NULL. */
+    /* The texts of this format's control tokens. Such a text in a message does not become
+     * that token. Ends with NULL. */
     const char *marks[9];
     /* Tokens that end an answer, if the tokenizer has them. Ends with NULL. */
     const char *ends[4];

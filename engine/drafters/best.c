@@ -80,8 +80,8 @@ int esp_draft_offer(struct esp_draft *d, const struct esp_candidate *c, int coun
 
 /* ------------------------------------------------------------------ best-first growth */
 
-/* Returns the log of a probability that a node must exceed for its children to enter the tree.
- */
+/* Returns a log probability. Only the children of nodes with a higher cumulative log q can
+ * enter the tree. */
 static float bar(const struct esp_draft *d, int budget)
 {
     if (d->tree->capacity - d->tree->room < budget)

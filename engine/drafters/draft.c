@@ -1,5 +1,5 @@
-/* draft.c - batched passes of the draft model over a growing tree, and draws from their
- * results.
+/* draft.c - runs batched passes of the draft model over a growing tree, and draws children from
+ * the results.
  *
  * In these files, the text means the committed tokens: the prompt and the output so far. Its
  * last token is the root.
@@ -454,8 +454,8 @@ static int sample(struct esp_draft *d, const int32_t *parents, int count, int ea
 }
 
 /* Draws the next children of nodes that have no unused draws. On an asynchronous backend, each
- * call waits for the device. Therefore a call draws at least AHEAD children for each node
- * there, and more if nodes have many children already. On other backends, a call draws one
+ * call waits for the device. A call therefore draws at least AHEAD children for each node,
+ * and more if nodes have many children already. On other backends, a call draws one
  * child for each node. */
 static int draw_ahead(struct esp_draft *d, const int32_t *nodes, int count)
 {
@@ -481,7 +481,8 @@ static int draw_ahead(struct esp_draft *d, const int32_t *nodes, int count)
 }
 
 /* Lists the nodes that need draws now. On an asynchronous backend, each draw waits for the
- * device. Therefore the other nodes of the last pass are also listed there. */
+ * device. On such a backend, the function therefore also lists the other nodes of the last
+ * pass. */
 static int list_lacking(struct esp_draft *d, const int32_t *parents, int count)
 {
     struct esp_draft_work *w = d->work;

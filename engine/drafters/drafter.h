@@ -133,8 +133,8 @@ int esp_draft_expand(struct esp_draft *draft, const int32_t *nodes, int count, i
 int esp_draft_expand_root(struct esp_draft *draft, bool before);
 
 /* Lets the draft model continue the text by up to `most` tokens of its own vocabulary. Each
- * token is the likeliest one. The model stops after a token that ends a text. Writes the tokens
- * and their probabilities. Returns the number of tokens, or a negative status. */
+ * token is the likeliest next token. The model stops after a token that ends a text. Writes the
+ * tokens and their probabilities. Returns the number of tokens, or a negative status. */
 int esp_draft_own(struct esp_draft *draft, const struct esp_respelling *respelling, int most,
                   int32_t *tokens, float *q);
 
@@ -164,7 +164,7 @@ void esp_draft_layer_done(struct esp_draft *draft);
  * tokens. */
 struct esp_layer_rule {
     const void *drafter; /* passed to the functions below */
-    /* Returns whether to expand the node; if not, sets the reason. */
+    /* Returns whether to expand the node. If not, sets *reason. */
     bool (*expand)(const void *drafter, const struct esp_node *node, enum esp_reason *reason);
     /* Returns how many children the node gets, 1..most. Its confidence is already known. */
     int (*breadth)(const void *drafter, const struct esp_node *node);
@@ -185,8 +185,8 @@ struct esp_layer_rule {
 int esp_draft_grow(struct esp_draft *draft, const struct esp_layer_rule *rule);
 
 /* The rule of a drafter with a fixed number of children per depth. If children are sampled,
- * every path splits into width[i] paths at depth i, and each of these draws its own token;
- * paths with the same tokens share nodes. Otherwise a node at depth i gets its width[i]
+ * every path splits into width[i] paths at depth i, and each of these paths draws its own
+ * token. Paths with the same tokens share nodes. Otherwise a node at depth i gets its width[i]
  * likeliest children. */
 struct esp_path_rule {
     const int *width; /* (levels) */

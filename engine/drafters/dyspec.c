@@ -12,7 +12,7 @@
  * drawn token. Otherwise the tree would favour some tokens and bias the output.
  *
  * The q of a node is needed when its first child is about to be drawn. The pass that computes
- * it also computes nodes that will probably be popped soon. These nodes are taken from the
+ * this q also computes nodes that will probably be popped soon. These nodes are taken from the
  * first entries of the queue, as many as there are draws left. Their v must be at least a
  * fraction of the last v of the previous iteration. Computing them before they are needed does
  * not change the tree.

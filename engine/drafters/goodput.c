@@ -2,7 +2,7 @@
  *
  * Goodput means committed tokens per second (a term from SmartSpec). The expected tokens of a
  * tree are E = 1 + the sum of P(u) over its nodes, where P(u) is the probability that u is
- * accepted. Its time T is the time of the draft passes + verify(rows), both from curves
+ * accepted. The tree's time T is the time of the draft passes + verify(rows), both from curves
  * measured on this machine (costs.h). The tree with the largest E / T also has the largest E -
  * lambda T, where lambda is the recent number of tokens per second (Dinkelbach 1967). This
  * decides three things:
@@ -20,7 +20,7 @@
  * log odds of these probabilities are shifted by a value that follows the draft's success in
  * about the last thirty iterations of this text.
  *
- * At temperature 0, children are the likeliest tokens. Above it, they are drawn without
+ * At temperature 0, children are the likeliest tokens. Above 0, they are drawn without
  * replacement, and P alone decides how many are drawn and which nodes are expanded. P of a
  * child is fixed before the child is drawn: it depends on P of the parent, the parent's
  * confidence, and the number of earlier draws below the parent. So the tree never favours a
@@ -183,7 +183,7 @@ static void list_children(const struct esp_draft *d, struct state *s, int i, int
             e.rate = left * own;
             left *= 1 - own;
         }
-        e.rate = last = fmin(e.rate, last); /* a later child is never likelier */
+        e.rate = last = fmin(e.rate, last); /* no likelier than earlier children */
         e.value = value * e.rate;
         if (k < RANKS)
             s->expected[kind][k] += weight * (usual - s->expected[kind][k]);

@@ -346,8 +346,8 @@ const struct esp_drafter_ops esp_drafter_nde = {
     .source = "delayed-tree-expansion, sec. 6",
     .differs =
         "the selector is trained on pieces of one text, which the target continues. There is "
-        "also a selector for Traversal. For each root, the trees from which the values of "
-        "all actions are computed are drawn together: every action uses the same four draws. "
+        "also a selector for Traversal. For each root, the values of all actions are "
+        "computed from trees that are drawn together: every action uses the same four draws. "
         "Parameters that give the same tree are one action. With the loss of equation 12 "
         "alone, the policy always chooses the same tree. Therefore .03 of the policy's "
         "entropy is subtracted from the loss, training starts from the best static trees, "

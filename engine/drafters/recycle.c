@@ -28,8 +28,8 @@ static const struct esp_param params[] = {
     [SUFFIX] = {"suffix", ESP_CHOICE, 0, 1, 1, .choices = "off|on",
                 .help = "also draft what followed the same tokens earlier in the text"},
     [COST] = {"cost", ESP_CHOICE, 0, 1, 1, .choices = "off|on",
-              .help = "draft only nodes that save more time than their rows cost, by measured "
-                      "costs"},
+              .help = "draft only nodes that save more time than their rows cost (costs are "
+                      "measured)"},
     {0},
 };
 
