@@ -90,8 +90,8 @@ double esp_calibration_first(const struct esp_calibration *c, double q)
 
 double esp_calibration_drawn(const struct esp_calibration *c, double confidence, int draw)
 {
-    /* Initial guesses: a first draw is accepted more often the more confident the draft is, and
-     * later draws are accepted rarely. */
+    /* Initial guesses: the more confident the draft is, the more often a first draw is
+     * accepted. Later draws are rarely accepted. */
     int at = draw < ESP_CALIBRATION_DRAWS ? draw : ESP_CALIBRATION_DRAWS - 1;
     int bin = tenth_of(confidence);
     double prior = at == 0 ? 0.4 + 0.6 * confidence : 0.5 / (at + 1);

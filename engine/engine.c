@@ -212,7 +212,8 @@ static void set_context(struct esp_engine *e, int context)
         esp_model_set_context(e->draft, context);
 }
 
-/* Uses the target's MTP layer as the draft, if the target has one of a supported kind. */
+/* Uses the target's MTP layer as the draft, if the target has an MTP layer of a supported
+ * kind. */
 static int try_mtp(struct esp_engine *e, const struct esp_engine_options *o, char *err,
                    size_t errlen)
 {

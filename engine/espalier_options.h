@@ -48,8 +48,8 @@ extern "C" {
  * ranks, hosts, launcher, ranks-split, ranks-parts, ranks-whole: see espalier-ranks(7). A
  * program that uses them calls esp_is_rank() at its start.
  *
- * exact: on a GPU, results are bit-identical for all sizes of tree, as they always are on the
- * CPU. This makes passes slower.
+ * exact: on a GPU, results are bit-identical for trees of all sizes, as they always are on the
+ * CPU. Exact passes are slower.
  *
  * width, layers: enlarge the target in memory, as esp_model_inflate() does with files. Its
  * output stays the same. */

@@ -250,9 +250,9 @@ static int target_pass(struct esp_session *s)
     return status;
 }
 
-/* Stores what both models computed at the end of the path, from which the next root was chosen.
- * The drafter reads it in the next iteration. At temperature 0, the target's distribution is
- * computed at temperature `low`. */
+/* Stores the results of both models for the last token of the path. The next root was chosen
+ * from these results, and the drafter reads them in the next iteration. At temperature 0, the
+ * target's distribution is computed at temperature `low`. */
 static int look_back(struct esp_session *s)
 {
     static const struct esp_sampling low = {0.2, 1, 0};

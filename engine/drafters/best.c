@@ -1,11 +1,11 @@
 /* best.c - grows trees of the likeliest nodes.
  *
  * The cumulative q of a node is the product of q along its path, so it is never higher than the
- * cumulative q of the parent. Therefore the N likeliest of all nodes that can be found from the
- * root form a tree. A node that was removed from the N likeliest never returns, and no node
- * below it can enter. If parents are offered before their children, the tree therefore has
- * exactly the N likeliest nodes, whatever the order of the offers (salf-talf, app. B, theorems
- * 2 and 3).
+ * cumulative q of the parent. Therefore the N likeliest of all nodes that can be reached from
+ * the root form a tree. A node that was removed from the N likeliest never returns, and no node
+ * below it can enter the tree. If parents are offered before their children, the tree therefore
+ * has exactly the N likeliest nodes, whatever the order of the offers (salf-talf, app. B,
+ * theorems 2 and 3).
  */
 #include <math.h>
 #include <stdlib.h>

@@ -13,8 +13,8 @@
  *
  * Each expanded node has its own random numbers, one for each draw below it. Therefore
  * children can be drawn before they are needed, or several in one call, without changing the
- * output. A seed gives
- * the same text on every backend, provided that the probabilities are the same.
+ * output. A seed gives the same text on every backend, provided that the probabilities are the
+ * same.
  *
  * A draft head (target_features.h) reads a hidden state with each token: for a token of the
  * text, the target's state; for a node of the tree, the head's own state at the parent. If a

@@ -225,7 +225,7 @@ void esp_candidates_sort(struct esp_candidate *candidates, int count);
 
 /* Offers candidates to the tree. They must be sorted by falling cumulative q. Afterwards the
  * uncut nodes are the `budget` likeliest of all candidates offered so far. Candidates that do
- * not fit are recorded as cut, and nodes are cut to make room for likelier ones. nodes[i]
+ * not fit are recorded as cut, and nodes are cut to make room for likelier nodes. nodes[i]
  * becomes the node of candidate i, or -1 if it was cut; nodes may be NULL. Returns the number
  * of uncut candidates. */
 int esp_draft_offer(struct esp_draft *draft, const struct esp_candidate *candidates, int count,
