@@ -45,8 +45,8 @@ extern "C" {
       "a token attends only to the sinks and to this many last tokens, so the text can be "    \
       "endless, but the output changes; on: 1020")                                             \
     X(whole, sinks, "sinks", 1, 1 << 20, 0, "auto|none|NUMBER",                                \
-      "number of sinks: the first tokens of the text, to which every token attends in spite "  \
-      "of a window; auto: 4")                                                                  \
+      "with a window, number of sinks (tokens at the start of the text to which every token "  \
+      "attends); auto: 4")                                                                     \
     X(choice, recycle, "recycle", 0, 2, 0, "keep|session|off",                                 \
       "draft tokens that the target found likely before; keep: also in later runs; "           \
       "session: only in this session; off: never")                                             \
