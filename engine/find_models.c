@@ -410,8 +410,7 @@ static void look_through_ollama(struct search *s, const char *models)
 /* ------------------------------------------------------------------ all places */
 
 /* Writes the folder that an environment variable names to `path`. If the variable is not set,
- * writes a folder below the home folder. Returns false if there is no home folder
- * either. */
+ * writes a folder below the home folder. Returns false if there is no home folder either. */
 static bool place(char path[PATH_MAX], const char *variable, const char *below_variable,
                   const char *below_home)
 {

@@ -401,8 +401,8 @@ static int32_t row_of(const int32_t *rows, int i)
 }
 
 /* Writes the rows of `count` tokens. The first of these tokens has index `done` in the batch.
- * Outputs belong to the last row of each token. Returns whether any of the tokens has
- * logits. */
+ * Outputs belong to the last row of each token. Returns whether logits are computed for any of
+ * the tokens. */
 static bool write_rows(struct esp_kv_cache *c, const int32_t *tokens, int count,
                        const struct esp_batch *batch, int done)
 {

@@ -106,8 +106,8 @@ static void drop_reasoning(unsigned variant, const char **text, size_t *length)
     *length -= from;
 }
 
-/* Returns the text that the chat template itself inserts for this content. Returns
- * NULL if it inserts none. */
+/* Returns the text that the chat template itself inserts for this content. Returns NULL
+ * if it inserts none. */
 static const char *put_by(const struct esp_chat *chat, enum esp_chat_content content,
                           char day[64])
 {

@@ -454,9 +454,9 @@ static int sample(struct esp_draft *d, const int32_t *parents, int count, int ea
 }
 
 /* Draws the next children of nodes that have no unused draws. On an asynchronous backend, each
- * call waits for the device. A call therefore draws at least AHEAD children for each node,
- * and more if nodes have many children already. On other backends, a call draws one
- * child for each node. */
+ * call waits for the device. A call therefore draws at least AHEAD children for each node, and
+ * more if nodes have many children already. On other backends, a call draws one child for each
+ * node. */
 static int draw_ahead(struct esp_draft *d, const int32_t *nodes, int count)
 {
     enum { AHEAD = 4 };
