@@ -79,8 +79,8 @@ static double doubt(const struct esp_cost_class *c)
 }
 
 /* Returns the weight of a class when the line is fitted. A class with a single sample has a
- * weight of nearly 0, because the pass may have been interrupted. The class of plain decoding has
- * its full weight, because it soon has more than one sample. */
+ * weight of nearly 0, because the pass may have been interrupted. The class of plain decoding
+ * has its full weight, because it soon has more than one sample. */
 static double weight_of(const struct esp_cost_curve *curve, int class)
 {
     const struct esp_cost_class *c = &curve->class[class];

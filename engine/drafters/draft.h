@@ -13,8 +13,8 @@ enum { ESP_TIMED_PASSES = 64, ESP_EXCLUDED = 8 };
 
 /* The draws below an expanded node: the node's generator of random numbers, and children that
  * were drawn without replacement before they are needed. Several children are drawn in one
- * call, because every call can wait for the device. Draw n below a node always uses the same
- * random number, no matter when it is drawn. */
+ * call, because every call may have to wait for the device. Draw n below a node always uses the
+ * same random number, no matter when it is drawn. */
 struct esp_node_draws {
     struct esp_rng rng;
     int32_t token[ESP_MAX_DRAWS]; /* -1 means no token is left to draw */
