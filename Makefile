@@ -54,7 +54,8 @@ DOT_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(DOT_PKGS))
 DOT_LIBS   = $(shell $(PKG_CONFIG) --libs $(DOT_PKGS))
 DOT        := $(shell $(PKG_CONFIG) --exists $(DOT_PKGS) && echo $(BUILD)/espalier-dot)
 
-# espalier-rank runs a rank on another machine. It is built once for each installed MPI library.
+# With --hosts, each other machine runs the program espalier-rank, which computes its part of the
+# model. The program is built once for each installed MPI library.
 MPIS     := $(if $(DARWIN),,$(foreach mpi,openmpi mpich,$(if $(shell command -v mpicc.$(mpi)),$(mpi))))
 RANKS    := $(MPIS:%=$(BUILD)/espalier-rank.%)
 
@@ -62,8 +63,9 @@ RANKS    := $(MPIS:%=$(BUILD)/espalier-rank.%)
 
 # Each file of kernels/cpu/isa/ is compiled once for each instruction set, and the program chooses
 # a set when it starts. VNNI extends AVX-512, and AVX-VNNI extends AVX2. They change only the products
-# with quantised blocks, so only these products are compiled for them. AMX extends VNNI with other
-# products and amx.c. EMULATED is AVX-VNNI for processors that lack its instruction: tests emulate it.
+# with quantised blocks, so only these products are compiled for them. For AMX, which extends VNNI,
+# other products and amx.c are compiled. EMULATED is AVX-VNNI for processors that lack its
+# instruction; the tests emulate the instruction.
 X86      := $(filter x86_64-% amd64-%,$(MACHINE))
 ifneq ($(X86),)
 ISAS := generic avx2 avx512
@@ -174,7 +176,7 @@ CUDA_BUILD ?= $(BUILD)
 .PHONY: print-public-headers print-shared-headers test
 .PHONY: all cuda cuda-kit check-cuda check-arm arm-tests bench-cuda bench-cpu bench-attention bench-counted demo race check asan headless deb static dist install uninstall clean help deps deps-check deps-arm tests pages
 
-# ---------------------------------------------------------------- what is shown
+# ---------------------------------------------------------------- what make prints
 
 # For each file, make prints a short line: its number, the number of files, the action and the file's name. With V=1, make
 # prints the whole commands instead.
@@ -245,7 +247,7 @@ $(foreach isa,$(ISAS) $(VNNI) $(AMX) $(EMULATED),$(eval $(call isa_rule,$(isa)))
 $(sort $(BUILD)/obj/kernels/cpu/%.o $(ISA_BUILD)/obj/kernels/cpu/%.o): DEFS += $(foreach isa,$(ISAS) $(VNNI) $(AMX),-DESP_HAVE_$(isa))
 $(BUILD)/obj/kernels/cpu/amx.o: DEFS += $(KERNEL_OPT) $(ISA_FLAGS_amx) -DESP_ISA=amx
 # These objects are only for the tests: amx.c and its products with emulated tiles, the products of emulated AVX-VNNI, and
-# a cpu.c that knows both emulated instruction sets.
+# a cpu.c that can choose either emulated instruction set.
 EMULATED_OBJ := $(foreach isa,$(AMX),$(addprefix $(BUILD)/tests/obj/kernels/cpu/,amx.o isa/blocks.o isa/table.o cpu.o)) \
                 $(foreach isa,$(EMULATED),$(addprefix $(ISA_BUILD)/obj/kernels/cpu/isa/,blocks.$(isa).o table.$(isa).o))
 $(BUILD)/tests/obj/kernels/cpu/%.o: DEFS += $(foreach isa,$(ISAS) $(VNNI) $(AMX) $(EMULATED),-DESP_HAVE_$(isa)) -DESP_HAVE_tiles
@@ -300,7 +302,7 @@ PROGRAM_OBJ := $(VIEW_OBJ) $(CLI_OBJ) $(APP_OBJ)
 $(BUILD)/espalier: $(PROGRAM_OBJ) $(BUILD)/libespalier.a
 	$(call say,LINK,$@)$(LINK) -rdynamic -o $@ $^ $(TUI_LIBS) $(LIB_LIBS)
 
-# Links espalier with the shared library instead of the static one. If this succeeds, the program
+# Links espalier with the shared library instead of the static library. If this succeeds, the program
 # uses only functions that the shared library exports.
 $(BUILD)/shared/espalier: $(PROGRAM_OBJ) $(BUILD)/$(LIB_SO)
 	@mkdir -p $(@D)
@@ -396,7 +398,7 @@ cuda: $(CUDA_PLUGINS)
 CUDA_SHARED := $(addprefix $(BUILD)/obj/kernels/,status.o batch.o row_checks.o dtype.o model_desc.o walk.o state_plan.o \
                   ranks/rank_plan.o)
 
-# Rules for a plugin. $(1): cuda or cuda12; $(2): the variable that names the nvcc for it.
+# Rules for a plugin. $(1): cuda or cuda12; $(2): the variable that contains the path of nvcc for this plugin.
 define cuda_rules
 $(CUDA_BUILD)/$(1)/% $(CUDA_BUILD)/libespalier-$(1).so: override NVCC := $$($(2))
 
@@ -466,15 +468,15 @@ deps-check:
 deps-arm:
 	$(call install_debs,$(BUILD_DEBS) $(ARM_DEBS))
 
-# ---------------------------------------------------------------- the two commands of the README
+# ---------------------------------------------------------------- make demo and make race
 
 DEMO_PROMPT := There was once upon a time a fisherman who lived with his wife in a little hut close by the sea.
 # A pass of the built-in target model takes less than a millisecond. On some machines this is so
 # short that drafting a tree saves little time. --width 4 makes the target four times as wide. Then
 # a pass takes as long as a pass of a model with 16 times as many weights; the output is the same.
 DEMO_WIDTH := 4
-# With this drafter, the user sees trees and thresholds change. In the interface, `:drafter auto`
-# chooses the fastest drafter.
+# This drafter changes its trees and thresholds often, so the user can watch them. In the
+# interface, `:drafter auto` chooses the fastest drafter.
 DEMO_DRAFTER := dynatree:Bmid=1,Bmax=2,taul=0.3,rhostop=0.05,rhodeep=0.1,tau=0,N=8,history=price
 
 # SEED=7 sets the seed; otherwise it is random.
@@ -626,7 +628,7 @@ $(HEADLESS)/espalier: $(HEADLESS_OBJ) $(BUILD)/libespalier.a
 	$(CC) $(CFLAGS) $(EXTRA) -rdynamic -static-libgcc -Wl,-rpath,'$$ORIGIN' -o $@ $^ \
 	    -l:libpcre2-8.a -l:libutf8proc.a -l:libsqlite3.a -lcjson -lm -lpthread -ldl
 
-# ---------------------------------------------------------------- on a machine with a GPU
+# ---------------------------------------------------------------- the kit for a machine with a GPU
 
 # The kit is one folder with everything that check-cuda and bench-cuda need. You can copy it to a machine that has only a
 # driver. It has the programs with their libraries, the plugin, the built-in models, the files that the tests read, and a
@@ -689,7 +691,7 @@ bench-cuda:
 	@$(KIT)/run bench
 
 # BENCH has the arguments of the benchmark. Example: BENCH='best 1 64 Q8_0 Q4_K' sets the
-# instruction set, the number of threads, the megabytes of weights, and the types.
+# instruction set, the number of threads, the size of the weights in megabytes, and the types.
 bench-cpu: $(BUILD)/tests/cpu/bench
 	@$< $(BENCH)
 

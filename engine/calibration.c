@@ -60,8 +60,8 @@ double esp_tally_error(const struct esp_tally *t)
     return tried > 0 ? sum / tried : NAN;
 }
 
-/* Returns found / predicted, computed as if there had been PRIOR_TRIES more tries whose
- * outcomes were exactly as predicted. */
+/* Returns found / predicted. The ratio is computed as if there had been PRIOR_TRIES more tries
+ * with exactly the predicted outcomes. */
 static double ratio_of(const struct esp_tally *t, int bin)
 {
     double mean = t->tried[bin] > 0 ? t->predicted[bin] / t->tried[bin] : 1;
@@ -90,8 +90,8 @@ double esp_calibration_first(const struct esp_calibration *c, double q)
 
 double esp_calibration_drawn(const struct esp_calibration *c, double confidence, int draw)
 {
-    /* Initial guesses: a first draw is accepted more often the more confident the draft is, and
-     * later draws are accepted rarely. */
+    /* Initial guesses: the more confident the draft is, the more often a first draw is
+     * accepted. Later draws are rarely accepted. */
     int at = draw < ESP_CALIBRATION_DRAWS ? draw : ESP_CALIBRATION_DRAWS - 1;
     int bin = tenth_of(confidence);
     double prior = at == 0 ? 0.4 + 0.6 * confidence : 0.5 / (at + 1);
@@ -199,7 +199,7 @@ static bool read_tally(const cJSON *o, struct esp_tally *t)
     bool sound = esp_state_numbers(cJSON_GetObjectItem(o, "tried"), t->tried, BINS) &&
                  esp_state_numbers(cJSON_GetObjectItem(o, "predicted"), t->predicted, BINS) &&
                  esp_state_numbers(cJSON_GetObjectItem(o, "found"), t->found, BINS);
-    for (int i = 0; i < BINS && sound; i++) /* rounding may make a sum a little too large */
+    for (int i = 0; i < BINS && sound; i++) /* rounding can make a sum a little too large */
         sound = t->found[i] <= t->tried[i] + 1e-3 && t->predicted[i] <= t->tried[i] + 1e-3;
     return sound;
 }
@@ -213,7 +213,7 @@ static bool read_real(const cJSON *o, const char *name, double low, double high,
     return true;
 }
 
-/* Loads the file if it is valid and for this key. */
+/* Loads the file if it is valid and has the current key. */
 static void load(struct esp_calibration *c)
 {
     struct esp_calibration found = *c;

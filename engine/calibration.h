@@ -32,7 +32,8 @@
 
 enum { ESP_CALIBRATION_BINS = 10, ESP_CALIBRATION_DRAWS = 4, ESP_CALIBRATION_ROWS = 8 };
 
-/* Predicted and actual acceptances, binned by prediction. Old counts decay. */
+/* Counts how many tokens were tried, predicted to be accepted, and accepted, in bins of the
+ * predicted probability. Old counts decay. */
 struct esp_tally {
     double tried[ESP_CALIBRATION_BINS], predicted[ESP_CALIBRATION_BINS],
         found[ESP_CALIBRATION_BINS];
@@ -41,13 +42,13 @@ struct esp_tally {
 struct esp_calibration {
     double log_beta, information;
     struct esp_tally raw, tempered; /* raw: bins are tenths of q; tempered: tenths of q_beta */
-    struct esp_tally likely; /* bins: log odds of q_beta; when sampling, only first draws */
+    struct esp_tally likely; /* bins: log odds of q_beta; when sampling, has only first draws */
     struct esp_tally drawn[ESP_CALIBRATION_DRAWS]; /* bins: tenths of the parent's confidence */
-    char key[384], file[64];                       /* key of the state; name of its file */
+    char key[384], file[64];                       /* key of this state; name of the file */
     bool learned;
 
-    /* For each of the first `rows` rows of q in the running iteration: the sum of q_beta log
-     * q_beta, and the sum of q_beta^(1/beta), which turns q_beta back into q. */
+    /* For each of the first `rows` rows of q in the current iteration: the sum of q_beta log
+     * q_beta, and the sum of q_beta^(1/beta), which is needed to compute q from q_beta. */
     int rows;
     double mean_log[ESP_CALIBRATION_ROWS], power_sum[ESP_CALIBRATION_ROWS];
 };
@@ -61,14 +62,14 @@ void esp_calibration_save(struct esp_calibration *calibration);
 
 double esp_calibration_beta(const struct esp_calibration *calibration);
 
-/* Reads the draft probabilities q of children of the first expanded nodes of this iteration,
- * before the verifier changes them. `beta` is the value with which these probabilities were
- * computed. */
+/* Call this before the verifier changes the draft probabilities. Reads the probabilities q of
+ * the children of the first nodes that this iteration expanded. `beta` is the value that was
+ * used to compute these probabilities. */
 int esp_calibration_look(struct esp_calibration *calibration, struct esp_draft *draft,
                          double beta);
 
-/* Learns from a finished iteration. If `steps` is true, log_beta takes a step. If it is false,
- * because the user set a draft temperature, only the tallies change. */
+/* Learns from a finished iteration. If `steps` is true, updates log_beta and the tallies. If
+ * `steps` is false, because the user set a draft temperature, updates only the tallies. */
 void esp_calibration_learn(struct esp_calibration *calibration, const struct esp_draft *draft,
                            const struct esp_iteration *iteration, double beta, bool steps);
 

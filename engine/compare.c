@@ -68,8 +68,8 @@ bool esp_compare_turn(struct esp_compare *c)
     return second->length < first->length;
 }
 
-/* Iterations of at least this many seconds read weights from memory anyway, so cold processor
- * caches do not slow them. */
+/* An iteration of at least this many seconds always reads the weights from main memory, so cold
+ * processor caches do not make it slower. */
 static const double SHORT = 10e-3;
 
 static void warm(struct esp_session *s)
@@ -92,8 +92,8 @@ int esp_compare_step(struct esp_compare *c, char *err, size_t errlen)
 {
     const struct esp_session *first = c->first;
     struct esp_session *second = c->second;
-    /* If the first session has ended a sampled text, the second must not go past the end of
-     * that text. */
+    /* If the first session has reached the end of a sampled text, the second session must not
+     * write more tokens than that text has. */
     bool ended = *first->end && first->set.sampling.temperature > 0;
     int status = follow(c, second->length, err, errlen);
     if (status < 0)
@@ -103,7 +103,7 @@ int esp_compare_step(struct esp_compare *c, char *err, size_t errlen)
     status = esp_session_step(second, err, errlen);
     if (status == 0)
         return esp_fail(err, errlen, ESP_E_CONTEXT,
-                        "the second session ended (%s) before the text did",
+                        "the second session ended (%s) before the end of the text",
                         esp_session_end(second));
     return status;
 }

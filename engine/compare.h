@@ -7,10 +7,10 @@
  * the first session runs, then the second. Both are therefore always near the same position,
  * and the second always starts from text of the first.
  *
- * The time of each session is measured separately. An iteration of one session evicts the
- * other's data from the processor's caches. If iterations are short, untimed passes therefore
- * run before a timed one. The timed pass then takes as long as if the session ran alone, so a
- * drafter that weighs costs learns realistic costs.
+ * The time of each session is measured separately. An iteration of one session evicts the data
+ * of the other session from the processor's caches. If iterations are short, untimed passes
+ * therefore run before a timed pass. The timed pass then takes as long as if the session ran
+ * alone, so a drafter that weighs costs learns realistic costs.
  *
  * At temperature 0 both commit the same tokens, and each has the same totals as if it ran
  * alone. Above temperature 0 the second session would write a different text. Only the number
@@ -45,8 +45,8 @@ void esp_compare_close(struct esp_compare *compare);
 /* Starts a generation from the text of the first session. Call this after esp_session_prompt()
  * and esp_session_allow() of the first session. */
 int esp_compare_begin(struct esp_compare *compare, char *err, size_t errlen);
-/* Compares the new tokens of the two sessions. Returns true if the second session runs next;
- * otherwise the first one does, unless it has ended. */
+/* Compares the new tokens of the two sessions. Returns true if the second session runs next.
+ * Otherwise the first session runs next, unless it has ended. */
 bool esp_compare_turn(struct esp_compare *compare);
 /* Runs one iteration of the first session, as esp_session_step() does. */
 int esp_compare_step_first(struct esp_compare *compare, char *err, size_t errlen);

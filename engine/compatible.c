@@ -1,9 +1,9 @@
 /* compatible.c - decides which verifier is exact with which drafter; see compatible.h.
  *
- * A drafter's entry `draws` says how it draws children. A verifier's entry `lossless` says with
- * which draws it is exact. These two entries decide. At temperature 0 only the likeliest token
- * has a probability above 0. `greedy` is then exact for every tree, and it is the only verifier
- * that can be used.
+ * A drafter's entry `draws` says how it draws children. A verifier's entry `lossless` lists the
+ * ways of drawing for which it is exact. These two entries decide. At temperature 0 only the
+ * likeliest token has a probability above 0. `greedy` is then exact for every tree, and it is
+ * the only verifier that can be used.
  */
 #include "engine/compatible.h"
 
@@ -55,9 +55,9 @@ static enum fit fit_of(const struct esp_settings *set, const struct esp_verifier
     return verifier->single_path && !is_single_path(set) ? FIT_PATHS : FIT_LOSSLESS;
 }
 
-/* Returns the default verifier: the one that the drafter names, if it is exact. Otherwise
- * returns the first exact verifier in the list that is preferred for the drafter's way of
- * drawing. */
+/* Returns the default verifier. This is the verifier that the drafter names, if it is exact.
+ * Otherwise it is the first exact verifier in esp_verifiers that is greedy, or that is
+ * preferred for the drafter's way of drawing. */
 static const struct esp_verifier_ops *pick(const struct esp_settings *set)
 {
     const char *name = set->drafter->verifier;

@@ -27,7 +27,8 @@ struct esp_session;
 void esp_conversation_choose(struct esp_session *session);
 /* Adds the turn of a new prompt. Returns 0 or ESP_E_MEMORY. */
 int esp_conversation_add(struct esp_conversation *conversation, struct esp_turn_places turn);
-/* Removes or shortens the turns after the first `count` tokens of the text. */
+/* Shortens the turns to the first `count` tokens of the text. Removes turns that begin after
+ * these tokens. */
 void esp_conversation_cut(struct esp_conversation *conversation, int count);
 /* Finds the turns of a whole text. The kind that is stored with each token shows where a turn
  * begins. Returns 0 or ESP_E_MEMORY. */

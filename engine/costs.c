@@ -79,8 +79,8 @@ static double doubt(const struct esp_cost_class *c)
 }
 
 /* Returns the weight of a class when the line is fitted. A class with a single sample has a
- * weight of nearly 0, because the pass may have been interrupted. Plain decoding has its full
- * weight, because it soon has more than one sample. */
+ * weight of nearly 0, because the pass may have been interrupted. The class of plain decoding
+ * has its full weight, because it soon has more than one sample. */
 static double weight_of(const struct esp_cost_curve *curve, int class)
 {
     const struct esp_cost_class *c = &curve->class[class];
@@ -92,8 +92,8 @@ static double weight_of(const struct esp_cost_curve *curve, int class)
  * decoding is seldom timed while trees are faster. */
 static void draw_line(struct esp_cost_curve *curve)
 {
-    static const double pull = 2; /* OPTIMISTIC counts like half a sample whose number of rows
-                                     is two away from the mean */
+    static const double pull = 2; /* the assumed slope OPTIMISTIC has the weight of half a
+                                     sample that is two rows away from the mean */
     double weights = 0, x = 0, y = 0, squares = pull, products = 0;
     for (int i = 0; i < ESP_COST_CLASSES; i++) {
         const struct esp_cost_class *c = &curve->class[i];
@@ -227,7 +227,7 @@ static double value_at(const struct esp_cost_curve *curve, int rows)
     return curve->seconds[at - 1] + share * (curve->seconds[at] - curve->seconds[at - 1]);
 }
 
-/* ------------------------------------------------------------------ for callers */
+/* ------------------------------------------------------------------ public functions */
 
 /* If the curve of an octave has no samples, starts it as a copy of the curve for shorter
  * texts. */
@@ -275,7 +275,7 @@ static double nominal(const struct esp_costs *costs, int rows)
     return 1 + costs->nominal_row * (rows - 1);
 }
 
-/* Returns whether this is one of the first passes, which are not counted. */
+/* Returns whether this is one of the program's first passes. Their times are not used. */
 static bool is_early(struct esp_costs *costs, double seconds)
 {
     const bool early = costs->warm < ESP_COST_WARM_UP;
@@ -344,8 +344,8 @@ static void read_curve(const cJSON *array, struct esp_cost_curve *curve)
 
 static const char *const names[ESP_COSTS] = {"draft", "verify"};
 
-/* Reads the file's curves, if the file is for this key. Another session may have written newer
- * curves, so the classes without new samples get the values of the file. */
+/* Reads the file's curves, if the file has the current key. Another session may have written
+ * newer curves, so classes without new samples in this session get the file's values. */
 static void load(struct esp_costs *costs)
 {
     cJSON *root = esp_state_object(costs->file, FILE_SIZE, costs->key);

@@ -63,7 +63,7 @@ struct esp_costs {
     int octave;         /* octave of the current text length */
     double relative;    /* assumed ratio of a draft pass to a target pass, until a draft pass is
                            measured */
-    bool nominal;       /* the curves are fixed, so the same seed gives the same trees */
+    bool nominal;       /* the curves are fixed, so that the same seed gives the same trees */
     double nominal_row; /* if nominal: cost of a further row, as a fraction of a one-row pass */
     double (*planted[ESP_COSTS])(int rows); /* a test's own curves, in seconds; or NULL */
     double warm; /* seconds of passes so far, until the warm-up ends */
@@ -87,8 +87,8 @@ void esp_costs_at(struct esp_costs *costs, int length);
 void esp_costs_took(struct esp_costs *costs, enum esp_cost of, int rows, double seconds);
 
 /* The first function returns the estimated seconds of a draft pass with this many rows. The
- * second returns the estimated seconds of all other stages of an iteration. Both return 0 while
- * nothing has been measured. In nominal mode the unit is not a second but a one-row target
+ * second returns the estimated seconds of all other stages of an iteration. Both return 0 until
+ * something has been measured. In nominal mode the unit is not a second but a one-row target
  * pass. */
 double esp_costs_draft(const struct esp_costs *costs, int rows);
 double esp_costs_verify(const struct esp_costs *costs, int rows);

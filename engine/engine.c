@@ -212,7 +212,8 @@ static void set_context(struct esp_engine *e, int context)
         esp_model_set_context(e->draft, context);
 }
 
-/* Uses the target's MTP layer as the draft, if the target has one of a supported kind. */
+/* Uses the target's MTP layer as the draft, if the target has an MTP layer of a supported
+ * kind. */
 static int try_mtp(struct esp_engine *e, const struct esp_engine_options *o, char *err,
                    size_t errlen)
 {
@@ -233,7 +234,8 @@ static int choose_draft(struct esp_engine *e, const struct esp_engine_options *o
 {
     if (!o->draft || strcmp(o->draft, "auto") != 0)
         return ESP_OK;
-    esp_model_close(e->draft); /* an attempt with another device may have opened it */
+    esp_model_close(e->draft); /* an earlier attempt with another device may have opened
+                                 it */
     e->draft = NULL;
     if (o->memory > 0 || o->gpu_memory > 0)
         return ESP_OK;
@@ -267,8 +269,8 @@ static int open_backend(struct esp_engine *e, const struct esp_engine_options *o
     return status;
 }
 
-/* Chooses how many copies of the states of recurrent layers a cache has room for. See
- * engine/kv_cache.h. */
+/* Chooses how many checkpoints (copies of the states of recurrent layers) a cache can store.
+ * See engine/kv_cache.h. */
 static void choose_checkpoints(const struct esp_engine *e, struct esp_model *model)
 {
     static const size_t BUDGET = (size_t)512 << 20;
@@ -296,8 +298,8 @@ static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
     e->device_free = ops->memory_free ? ops->memory_free(e->backend) : 0;
     if (o->gpu_memory > 0 && !ops->memory_free && o->backend && strcmp(o->backend, "auto") != 0)
         status = esp_fail(err, errlen, ESP_E_ARGUMENT,
-                          "--gpu-memory limits what a GPU's memory holds, but --backend %s has "
-                          "no such memory; the limit for it is --memory",
+                          "--gpu-memory limits the use of a GPU's memory, but --backend %s "
+                          "has no GPU memory; use --memory instead",
                           ops->name);
     if (status == ESP_OK)
         status = choose_draft(e, o, err, errlen);
@@ -312,14 +314,14 @@ static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
         set_context(e, e->context);
         if (e->context < e->target->desc.context)
             snprintf(e->notice, sizeof e->notice,
-                     "%.150s has room for texts of %d of the model's %d tokens",
+                     "%.150s has room for texts of %d tokens; the model allows %d",
                      ops->device(e->backend), e->context, e->target->desc.context);
     }
     if (status == ESP_OK)
         status = esp_memory_plan(e, o->gpu_memory, err, errlen);
     if (status == ESP_OK)
         status = esp_memory_set_limit(e, o->memory, err, errlen);
-    e->target->desc.divided = true; /* matters only if there are ranks */
+    e->target->desc.divided = true; /* this has an effect only if there are ranks */
     if (e->draft)                   /* the only draft that is divided is a quantised copy of
                                        the target, because it uses the target's KV cache */
         e->draft->desc.divided = e->draft->original != NULL;

@@ -21,7 +21,7 @@ struct esp_engine {
     struct esp_tokenizer *draft_tokenizer;
     struct esp_chat chat; /* chat format of the target */
     struct esp_weights *target_weights, *draft_weights;
-    int max_nodes, context; /* maximum number of nodes in a tree, of tokens in a text */
+    int max_nodes, context; /* maximum nodes in a tree; maximum tokens in a text */
     double load_seconds;
     size_t device_free;   /* free bytes on the device before loading; 0: the backend
                              shares the host's memory */

@@ -8,9 +8,10 @@
  * front ends, recordings and exporters all receive the same events.
  *
  * Functions return 0 or more on success and a negative enum esp_status on failure. Functions
- * with an `err` argument write a sentence to it: the file or value at fault, and how to fix
- * it. No function prints anything or ends the process. Only one thread at a time may use an
- * engine or its sessions; sessions of different engines are independent.
+ * with an `err` argument write a sentence to it. The sentence names the file or value at fault
+ * and says how to fix the problem. No function prints anything or ends the process. Only one
+ * thread at a time may use an engine or its sessions; sessions of different engines are
+ * independent.
  */
 #ifndef ESPALIER_H
 #define ESPALIER_H
@@ -53,7 +54,7 @@ struct esp_model_info {
     bool mtp; /* the model's files also have an MTP layer, which can be its draft (draft
                  "mtp") */
     /* The draft is a quantised copy of the target (draft "self"). It uses the target's KV
-     * cache. `bytes` includes only its matrices. */
+     * cache. `bytes` includes only the matrices of the copy. */
     bool copy;
     int64_t parameters;
     int64_t active;                        /* number of parameters that a token uses */
@@ -90,8 +91,8 @@ const char *esp_engine_backend(const struct esp_engine *engine); /* e.g. "cpu" *
  * memory". */
 const char *esp_engine_device(const struct esp_engine *engine);
 /* Reports which part of the target is not in the backend's memory. Every pass reads or copies
- * this part again; the report also says how fast. Returns false if the whole target is in the
- * backend's memory. */
+ * this part again. The report includes the speed of reading or copying. Returns false if the
+ * whole target is in the backend's memory. */
 bool esp_engine_streamed(const struct esp_engine *engine, struct esp_streamed *streamed);
 /* Returns a sentence for the user, or "". The sentence says why backend "auto" does not use an
  * existing device, or gives the maximum length of texts on a device with little memory. */
@@ -101,7 +102,7 @@ double esp_engine_load_seconds(const struct esp_engine *engine);
 /* Returns the maximum number of tokens of a text. */
 int esp_engine_context(const struct esp_engine *engine);
 /* Returns the drafter specification for this pair, from espalier.json in the target's folder,
- * for greedy decoding or for sampling. NULL means the file has none. */
+ * for greedy decoding or for sampling. NULL means that the file names no drafter. */
 const char *esp_engine_preset(const struct esp_engine *engine, bool sampling);
 /* Returns the name of the chat format that the target's chat template uses (ESP_CHAT_FORMATS).
  * "" means the target has no chat template, like base models. NULL means its chat template is
@@ -130,12 +131,12 @@ struct esp_nominal_costs {
 struct esp_session_options {
     const char *drafter;  /* "name:k=v,..."; NULL and "auto" mean the pair's preset, else
                              dynatree */
-    const char *verifier; /* NULL means greedy at temperature 0, else the best lossless one */
+    const char *verifier; /* NULL: greedy at temperature 0, else the best lossless verifier */
     struct esp_session_values values; /* zeros: all defaults; see espalier_settings.h */
-    /* Ignores what earlier sessions learned about the draft's probabilities, and saves nothing,
-     * so the same seed gives the same text again. Drafters then use the costs in `nominal`
-     * (copied) instead of measured costs. If `nominal` is NULL, row is 1/16, and draft is the
-     * number of the draft's parameters divided by the target's. */
+    /* True: the session ignores what earlier sessions learned about the draft's probabilities,
+     * and saves nothing, so that the same seed gives the same text again. Drafters then use the
+     * costs in `nominal` (copied) instead of measured costs. If `nominal` is NULL, row is 1/16,
+     * and draft is the number of the draft's parameters divided by the target's. */
     bool repeatable;
     const struct esp_nominal_costs *nominal;
     esp_observer *observer;
@@ -194,7 +195,7 @@ struct esp_turn_places {
  * Returns false if there is no such turn. */
 bool esp_session_turn(const struct esp_session *session, int index,
                       struct esp_turn_places *turn);
-/* Allows `tokens` more tokens before the generation ends; a session starts with 0 allowed. */
+/* Allows `tokens` more tokens before the generation ends; a new session allows 0 tokens. */
 void esp_session_allow(struct esp_session *session, int tokens);
 /* Runs one iteration. Returns the number of tokens committed, or a negative status. Returns 0
  * when the generation has ended: end of text, the allowed number of tokens reached, or context
@@ -220,16 +221,16 @@ bool esp_session_is_lossy(const struct esp_session *session);
  * decoding in the same window. */
 bool esp_session_rule_is_lossy(const struct esp_session *session);
 /* Computes the attention window that the settings give in a context of `context` tokens: a
- * token sees the last `recent` tokens, itself included, and the first `sinks` tokens of the
- * text. recent = 0: it sees all tokens. */
+ * token attends to the last `recent` tokens, itself included, and to the first `sinks` tokens
+ * of the text. recent = 0: it attends to all tokens. */
 void esp_window_of(const struct esp_session_values *values, int context, int *recent,
                    int *sinks);
-/* Returns the maximum number of tokens of the text: the engine's context; with a window, it
- * may exceed that. */
+/* Returns the maximum number of tokens of the text. Without a window, this is the engine's
+ * context; with a window, it can be larger. */
 int esp_session_context(const struct esp_session *session);
-/* Fills in options with which another session can be opened with the current settings of this
- * one. Drafter and verifier are set only if the user chose them, not if they were chosen from
- * the models and the temperature. Observer and user are not set. The strings belong to the
+/* Fills in options for another session that is to have the current settings of this session.
+ * Drafter and verifier are set only if the user chose them, not if espalier chose them from the
+ * models and the temperature. Observer and user are not set. The strings belong to the
  * session and are valid until a setting changes. */
 void esp_session_current(const struct esp_session *session,
                          struct esp_session_options *options);
@@ -256,10 +257,11 @@ void esp_session_explain(struct esp_session *session, bool on);
  * not included in any stage. The observer may call this function. Returns 0 or a negative
  * status; after a failure there are no scores. */
 int esp_session_score(struct esp_session *session, bool on, char *err, size_t errlen);
-/* Computes the scores of `count` tokens of the text from `first` (at least 1) on, such as the
- * user's tokens. The position after the last token may be included; its score has no rank. This
- * runs passes of the target that change nothing. Returns ESP_E_UNSUPPORTED if a window has
- * dropped KV cache rows that these passes need. */
+/* Computes the scores of `count` tokens of the text, such as the user's tokens. `first` (at
+ * least 1) is the index of the first of them. The position after the text's last token may be
+ * included; its score has no rank. The function runs passes of the target, which change
+ * nothing. Returns ESP_E_UNSUPPORTED if a window has dropped KV cache rows that these passes
+ * need. */
 int esp_session_score_text(struct esp_session *session, int first, int count,
                            struct esp_token_score *scores, char *err, size_t errlen);
 /* Runs passes of both models that change nothing. After a pause the processor's caches are

@@ -69,7 +69,7 @@ struct esp_node {
     int32_t token;
     int32_t parent; /* index of the parent in esp_tree.nodes; -1 for the root */
     int32_t depth;  /* 0 for the root */
-    int32_t rank;   /* index among its siblings in drawing order, from 0 */
+    int32_t rank;   /* its number among its siblings, from 0, in drawing order */
     int32_t copies; /* how often an i.i.d. drafter drew it; otherwise 1 */
     int32_t copied; /* distance in tokens to the position it was copied from; 0 means not
                        copied */
@@ -86,7 +86,7 @@ struct esp_node {
      * if they were not requested (esp_session_explain), or the verifier has no such
      * formulas. */
     float branching;       /* P(the verifier continues from the parent to this node) */
-    float acceptance_rate; /* P(the verifier continues to a child), averaged over draws */
+    float acceptance_rate; /* P(the verifier continues to a child), averaged over the draws */
     float ceiling;         /* alpha*: the largest acceptance rate of any lossless verifier */
     uint8_t verdict;       /* enum esp_verdict */
     uint8_t reason;        /* enum esp_reason */
@@ -174,8 +174,9 @@ struct esp_iteration {
                                                          best shapes */
     int choice_count; /* 0 means the drafter does not choose among shapes */
     double seconds[ESP_STAGES];
-    /* Part of `seconds` in which ranks waited for each other and copied rows; 0 without ranks.
-     * `laps`: the times of the last target pass, one entry for each rank in each lap. */
+    /* exchange_seconds: the part of `seconds` in which ranks waited for each other and copied
+     * rows; 0 without ranks. laps: the times of the last target pass, with one entry for each
+     * rank in each lap (see rank_lap.h). */
     double exchange_seconds;
     struct esp_rank_lap laps[ESP_RANK_LAPS];
     int lap_count;
@@ -209,7 +210,7 @@ struct esp_event {
     /* for a prompt: number of the chat format's tokens before and after the user's message */
     int marks, marks_after;
     const char *key, *text; /* for a setting: its name and its new value */
-    bool lossy;             /* for a setting: the output distribution may now change */
+    bool lossy;             /* for a setting: the output distribution can now change */
 };
 
 typedef void esp_observer(void *user, const struct esp_event *event);

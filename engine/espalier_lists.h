@@ -28,11 +28,11 @@ struct esp_item {
     const char *formula, *numbers, *where;
 };
 
-/* Fills in entry `index` of a list. Returns false past its end. */
+/* Fills in entry `index` of a list. Returns false if `index` is past the end of the list. */
 bool esp_item(enum esp_list list, int index, struct esp_item *item);
 
 /* Checks whether a session at this temperature, with or without a draft model, accepts a
- * drafter and a verifier ("name:k=v,..."; verifier NULL: the best one for the drafter).
+ * drafter and a verifier ("name:k=v,..."; verifier NULL: the best verifier for the drafter).
  * Returns 0, or ESP_E_ARGUMENT with the reason in err. */
 int esp_choice_check(const char *drafter, const char *verifier, double temperature,
                      bool has_draft, char *err, size_t errlen);
@@ -49,8 +49,8 @@ struct esp_param_info {
     double minimum, maximum, value; /* range and default; for a choice, an index */
 };
 
-/* Fills in parameter `index` of a drafter or verifier. Returns false past the end, or if none
- * has that name. */
+/* Fills in parameter `index` of a drafter or verifier. Returns false past the last parameter,
+ * or if no drafter or verifier has that name. */
 bool esp_item_param(enum esp_list list, const char *name, int index,
                     struct esp_param_info *info);
 

@@ -19,11 +19,11 @@ extern "C" {
 
 /* X(group, kind, field, name, minimum, maximum, default, values, help)
  *
- * group: the group of the option; a command of the program takes either all options of a group
- * or none. struct esp_value_info explains the other columns. */
+ * group: the group of the option; a command of the program accepts either all options of a
+ * group or none. struct esp_value_info explains the other columns. */
 
 /* Models are folders or files. If `target` is NULL, the built-in pair is used. If `draft` is
- * NULL, the draft is the built-in one for the built-in target, and none for any other target.
+ * NULL, the built-in target gets the built-in draft, and any other target gets no draft.
  * `draft` may also be "auto", "none", "mtp" or one of the words of esp_is_own_copy(). */
 #define ESP_ENGINE_MODELS(X)                                                                   \
     X(MODELS, text, target, "target", 0, 0, 0, "MODEL",                                        \
@@ -45,11 +45,11 @@ extern "C" {
  * is too small, creating the engine fails with ESP_E_MEMORY, and the message says how much
  * memory is needed.
  *
- * ranks, hosts, launcher, ranks-split, -parts, -whole: see espalier-ranks(7). A program that
- * uses them calls esp_is_rank() at its start.
+ * ranks, hosts, launcher, ranks-split, ranks-parts, ranks-whole: see espalier-ranks(7). A
+ * program that uses them calls esp_is_rank() at its start.
  *
- * exact: on a GPU, results are bit-identical for all sizes of tree, as they always are on the
- * CPU. This makes passes slower.
+ * exact: on a GPU, results are bit-identical for trees of all sizes, as they always are on the
+ * CPU. Exact passes are slower.
  *
  * width, layers: enlarge the target in memory, as esp_model_inflate() does with files. Its
  * output stays the same. */
@@ -66,7 +66,7 @@ extern "C" {
       "machines on which ranks run, connected by MPI; the first is this machine (localhost); " \
       "empty: only this machine")                                                              \
     X(DEVICE, text, launcher, "launcher", 0, 0, 0, "PROGRAM",                                  \
-      "the mpirun that starts the ranks; empty: the first one that is found")                  \
+      "the mpirun that starts the ranks; empty: the first mpirun that is found")               \
     X(DEVICE, text, ranks_split, "ranks-split", 0, 0, 0, "rows|layers",                        \
       "what a rank computes: some rows of every matrix, or whole layers (for slow networks)")  \
     X(DEVICE, text, ranks_parts, "ranks-parts", 0, 0, 0, "A:B:..",                             \

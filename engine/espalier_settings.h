@@ -40,12 +40,13 @@ extern "C" {
     X(flag, ignore_eos, "ignore_eos", 0, 1, 0, "on|off",                                       \
       "continue after the end of the text or turn, to measure a fixed length")                 \
     X(choice, chat, "chat", 0, ESP_CHAT_CHOICES - 1, 0, ESP_CHAT_NAMES,                        \
-      "format of conversations: the model's own, none (raw text), or one by name")             \
+      "format of conversations: the model's own format, none (raw text), or a format by name") \
     X(whole, window, "window", 1, 1 << 20, 0, "off|on|NUMBER",                                 \
-      "a token sees only the sinks and this many last tokens, so the text may be endless, "    \
-      "but the output changes; on: 1020")                                                      \
+      "a token attends only to the sinks and to this many last tokens, so the text can be "    \
+      "endless, but the output changes; on: 1020")                                             \
     X(whole, sinks, "sinks", 1, 1 << 20, 0, "auto|none|NUMBER",                                \
-      "with a window, how many first tokens of the text every token still sees; auto: 4")      \
+      "with a window, number of sinks (tokens at the start of the text to which every token "  \
+      "attends); auto: 4")                                                                     \
     X(choice, recycle, "recycle", 0, 2, 0, "keep|session|off",                                 \
       "draft tokens that the target found likely before; keep: also in later runs; "           \
       "session: only in this session; off: never")                                             \

@@ -41,9 +41,9 @@ struct esp_value_info {
     const char *name;
     enum esp_value_kind kind;
     /* What a user may type: words separated by '|', and perhaps a placeholder in capitals, such
-     * as NUMBER. If NUMBER is among them, the first word means 0, the second -1, and so on.
-     * These values are outside the range. In "auto|TEXT" and "off|FILE", the word stands for
-     * NULL. */
+     * as NUMBER. If NUMBER is among them, the first word stands for the value 0, the second
+     * word for -1, and so on. A user cannot type these values as numbers, because they are
+     * outside the range. In "auto|TEXT" and "off|FILE", the word stands for NULL. */
     const char *values;
     const char *help;
     double minimum, maximum, value; /* range and default of a number */

@@ -35,8 +35,8 @@ struct search {
 
 /* ------------------------------------------------------------------ folders */
 
-/* Marks a folder as visited. Returns false if it was visited before (links may form cycles), or
- * if there are too many. */
+/* Marks a folder as visited. Returns false if it was visited before (links can form cycles), or
+ * if too many folders were visited. */
 static bool visit(struct search *s, const char *path)
 {
     struct stat about;
@@ -162,8 +162,8 @@ static bool add_folder(struct search *s, const char *path, const char *name)
     return model != NULL;
 }
 
-/* Returns the part number of a split file, "NAME-00002-of-00003.gguf"; 0 means the file is not
- * split. */
+/* Returns the number of this part of a split file, "NAME-00002-of-00003.gguf"; 0 means the file
+ * is not split. */
 static int part_of(const char *name)
 {
     int part = 0, parts = 0, end = 0;
@@ -186,7 +186,7 @@ static void add_file(struct search *s, const char *path, const char *name)
 
 /* ------------------------------------------------------------------ headers of GGUF files */
 
-/* Returns the type of most numbers in the tensors. */
+/* Returns the number format that most numbers in the file's tensors have. */
 static const char *most_common_type(const struct esp_gguf *g)
 {
     enum { TYPES = 64 };
@@ -249,8 +249,8 @@ void esp_found_model_look(struct esp_found_model *model)
 
 static void look_into(struct search *s, const char *folder, const char *name, int depth);
 
-/* Returns how many folders a path goes down from the search's starting folder. `name` is the
- * part of the path below that folder. */
+/* Returns how many folders a path is below the starting folder of the search. `name` is the
+ * part of the path after the starting folder. */
 static int depth_of(const char *name)
 {
     int depth = *name != '\0';
@@ -259,9 +259,9 @@ static int depth_of(const char *name)
     return depth;
 }
 
-/* A folder may have thousands of entries, and stat() may take a millisecond. It is therefore
- * not called for an entry if its name and its type in the directory show that it is neither a
- * model nor a folder. */
+/* A folder can have thousands of entries, and stat() can take a millisecond. Therefore stat()
+ * is not called for an entry if its name and its type in the directory show that it is neither
+ * a model nor a folder. */
 static void look_at(struct search *s, const char *path, const char *above,
                     const struct dirent *entry)
 {
@@ -347,8 +347,8 @@ static void look_at_repository(struct search *s, const char *path, const char *a
 
 /* ------------------------------------------------------------------ ollama */
 
-/* Finds the file with the model's weights. The manifest has its digest sha256:HEX, and the file
- * is blobs/sha256-HEX. */
+/* Finds the file with the model's weights. The manifest has the digest sha256:HEX of this file,
+ * and the file is blobs/sha256-HEX. */
 static bool blob_of(const cJSON *manifest, const char *models, char path[PATH_MAX])
 {
     const cJSON *layer;
@@ -410,7 +410,7 @@ static void look_through_ollama(struct search *s, const char *models)
 /* ------------------------------------------------------------------ all places */
 
 /* Writes the folder that an environment variable names to `path`. If the variable is not set,
- * writes a folder below the home folder. Returns false if neither is known. */
+ * writes a folder below the home folder. Returns false if there is no home folder either. */
 static bool place(char path[PATH_MAX], const char *variable, const char *below_variable,
                   const char *below_home)
 {
@@ -597,8 +597,8 @@ static bool compare_vocabularies(const struct esp_found_model *target,
     return status == ESP_OK;
 }
 
-/* For a draft model with another vocabulary: writes how much of the target's vocabulary it has,
- * and what that means for the acceptance rate. */
+/* For a draft model with another vocabulary: writes how many of the target's tokens it has, and
+ * how this changes the acceptance rate. */
 static void expect(const struct esp_found_model *target, const struct esp_found_model *draft,
                    char *why, size_t size)
 {

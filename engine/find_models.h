@@ -62,7 +62,8 @@ int esp_model_path(char *path, size_t size, const char *name, char *err, size_t 
 
 /* Returns whether the draft is "self" or "self:TYPE", a quantised copy of the target. */
 bool esp_is_own_copy(const char *draft);
-/* This word names a draft that is the MTP layer in the target's files (model/draft_head.h). */
+/* As the name of a draft, this word means the MTP layer in the target's files
+ * (model/draft_head.h). */
 #define ESP_MTP "mtp"
 bool esp_is_mtp(const char *draft);
 /* Works like esp_model_path(), for a draft. Words that do not name a model are copied to
@@ -89,8 +90,8 @@ void esp_found_model_look(struct esp_found_model *model);
 /* Returns whether `draft` can be the draft model of `target`: it must be smaller. If it cannot,
  * writes the reason to `why`. If it can, but has another vocabulary (model/translation.h),
  * writes how well it is expected to draft. If it is a draft head, it must have been made for a
- * target of the same sizes, and its kind is written to `why`. Reads each tokenizer once, and
- * the target's once more for each draft with another vocabulary. */
+ * target of the same sizes, and its kind is written to `why`. Reads each tokenizer once.
+ * For each draft with another vocabulary, reads the target's tokenizer once more. */
 bool esp_draft_fits(struct esp_found_model *target, struct esp_found_model *draft, char *why,
                     size_t size);
 

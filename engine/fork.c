@@ -1,5 +1,5 @@
-/* fork.c - changes a session's text to a branch of it, or back to the text from which it
- * branched.
+/* fork.c - replaces a session's text by one of its branches, or replaces a branch by the
+ * original text.
  *
  * The rows of the longest common prefix stay in the caches. Only the other rows are computed,
  * in one pass if they fit in a batch. Therefore the cost of a branch does not depend on the

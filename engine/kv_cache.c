@@ -9,8 +9,8 @@
 #include "kernels/status.h"
 
 /* With a window, at least SLACK rows are dropped at a time, because the remaining rows must be
- * moved each time. The rows that the last REWIND tokens see are not dropped, so that these
- * tokens can be removed without computing anything again. */
+ * moved each time. The rows to which the last REWIND tokens attend are not dropped. These
+ * tokens can therefore be removed from the text without computing anything again. */
 enum { PREFILL_ROWS = 128, SLACK = 256, REWIND = 64 };
 
 /* While a text grows, a checkpoint is saved each time this number of tokens has been added. */
@@ -98,7 +98,7 @@ void esp_kv_cache_set_window(struct esp_kv_cache *c, const struct esp_window *wi
 
 /* ------------------------------------------------------------------ checkpoints */
 
-/* Returns whether the cache has states that do not belong to another cache. */
+/* Returns whether the cache has its own states of recurrent layers. */
 static bool is_recurrent(const struct esp_kv_cache *c)
 {
     return c->weights && !c->joined && esp_model_desc_recurrent(c->weights->desc);
@@ -124,8 +124,8 @@ int esp_kv_cache_follow(struct esp_kv_cache *view, struct esp_kv_cache *owner, i
 }
 
 /* Returns the slot to overwrite. This is an empty slot if there is one. Otherwise it is the
- * slot that leaves the smallest gap between its neighbours, relative to the distance from the
- * end of the text. */
+ * checkpoint whose removal leaves the smallest gap between its neighbours, relative to the
+ * distance from the end of the text. */
 static int least_missed(const struct esp_kv_cache *c)
 {
     int least = 0;
@@ -236,8 +236,9 @@ int esp_kv_cache_translate(struct esp_kv_cache *c, const struct esp_translation 
                           "not enough memory for a text of the draft");
 }
 
-/* Spells `token`, the text's token at index `at`, with tokens of the model, and writes one of
- * them per row. Returns the number of rows. Two of the longest spellings fit in a pass. */
+/* Spells `token`, which has index `at` in the text, with tokens of the model. Writes these
+ * tokens to `out`, one for each row, and returns the number of rows. Two of the longest
+ * spellings fit in a pass. */
 static int spell(const struct esp_kv_cache *c, int at, int32_t token,
                  int32_t out[ESP_SPELLED_MOST + 1])
 {
@@ -378,7 +379,8 @@ const int32_t *esp_kv_cache_last(struct esp_kv_cache *c, int rows)
     return c->logits_row;
 }
 
-/* Returns how many of the tokens fit in a pass, and sets *rows to the number of their rows. */
+/* Returns how many of the tokens fit in a pass. Sets *rows to the number of rows of these
+ * tokens. */
 static int fill(const struct esp_kv_cache *c, const int32_t *tokens, int count, int *rows)
 {
     int n = 0;
@@ -398,8 +400,9 @@ static int32_t row_of(const int32_t *rows, int i)
     return rows ? rows[i] : i;
 }
 
-/* Writes the rows of `count` tokens. The first of these tokens is number `done` of the batch.
- * Outputs go to the last row of each token. Returns whether any of the tokens has logits. */
+/* Writes the rows of `count` tokens. The first of these tokens has index `done` in the batch.
+ * Outputs belong to the last row of each token. Returns whether logits are computed for any of
+ * the tokens. */
 static bool write_rows(struct esp_kv_cache *c, const int32_t *tokens, int count,
                        const struct esp_batch *batch, int done)
 {

@@ -7,13 +7,13 @@
  * The next iteration overwrites the other rows.
  *
  * A draft model with another vocabulary (engine/model/translation.h) may have several rows for
- * a token of the text. `length` still counts tokens of the text, but rows and positions count
- * the model's tokens.
+ * a token of the text. `length` is still a number of tokens of the text, but there is one row
+ * and one position for each of the model's tokens.
  *
  * With a window (struct esp_window) the cache may be smaller than the text. When there is no
- * room, the cache drops the oldest rows that no later row sees. The remaining rows move in
- * steps of ESP_WINDOW_STEP; results do not depend on when they move. Keys keep the rotation of
- * their position in the whole text. This is correct because only distances between positions
+ * room, the cache drops the oldest rows to which no later row attends. The remaining rows move
+ * in steps of ESP_WINDOW_STEP; results do not depend on when they move. Keys keep the rotation
+ * of their position in the whole text. This is correct because only distances between positions
  * matter; for the sinks, the distance is corrected in the query. StreamingLLM instead rotates
  * all keys again at every token.
  *
@@ -54,7 +54,7 @@ struct esp_kv_cache {
     int32_t *before; /* number of rows before each token; before_room entries, length + 1 of
                         them used */
     int before_room;
-    int32_t *part_row[2]; /* (max_batch) logits_row and states_row of a pass */
+    int32_t *part_row[2]; /* (max_batch) each; logits_row and states_row of a pass */
     struct esp_arrays arrays;
 };
 
@@ -109,7 +109,7 @@ int esp_kv_cache_make_room(struct esp_kv_cache *cache, int rows);
  * and `window`. */
 void esp_kv_cache_place(const struct esp_kv_cache *cache, int ahead, struct esp_batch *batch);
 /* Shortens the text in the cache to its first `length` tokens. Empties the cache if the next
- * token sees rows that have been dropped. If the states of recurrent layers include later
+ * token attends to rows that have been dropped. If the states of recurrent layers include later
  * tokens, the text is shortened to the last checkpoint before `length`. Does nothing if the
  * text is not longer. */
 void esp_kv_cache_cut(struct esp_kv_cache *cache, int length);
@@ -124,7 +124,7 @@ int esp_kv_cache_forward(struct esp_kv_cache *cache, const struct esp_batch *bat
  * that is outside this model's vocabulary. Valid until the next call. A draft model may have
  * fewer tokens than the target, if the target's logits have more padding. If the model has
  * another vocabulary, a token becomes the last of the tokens that spell it. Replacing tokens
- * only makes drafts worse. */
+ * can make drafts worse, but never changes the output. */
 const int32_t *esp_kv_cache_known(struct esp_kv_cache *cache, const int32_t *tokens, int count);
 
 /* Returns an array for logits_row of a batch of `rows` rows: the logits of the last row go to
@@ -132,16 +132,16 @@ const int32_t *esp_kv_cache_known(struct esp_kv_cache *cache, const int32_t *tok
 const int32_t *esp_kv_cache_last(struct esp_kv_cache *cache, int rows);
 
 /* Runs batch->rows tokens of the text (at most max_batch) and appends them. The caller sets the
- * outputs of the batch, and batch->text: the tokens from that row on can be removed again
- * without a checkpoint. This function sets tokens, positions and cache rows. If a token has
- * several rows, outputs are for the last of them. With batch->step, at most two tokens may
- * have outputs. */
+ * outputs of the batch and batch->text. The tokens at row batch->text and after it can be
+ * removed again without a checkpoint. This function sets tokens, positions and cache rows. If a
+ * token has several rows, its outputs belong to the last of these rows. With batch->step, at
+ * most two tokens may have outputs. */
 int esp_kv_cache_run(struct esp_kv_cache *cache, const int32_t *tokens,
                      struct esp_batch *batch);
 
 /* Runs tokens of the text and appends them. If `logits` is not NULL, the logits after the last
  * token are written to its row 0. If `step` is not NULL, it is applied to that row.
- * ESP_E_CONTEXT if the tokens do not fit. */
+ * Returns ESP_E_CONTEXT if the tokens do not fit. */
 int esp_kv_cache_append(struct esp_kv_cache *cache, const int32_t *tokens, int count,
                         struct esp_rows *logits, const struct esp_step *step);
 

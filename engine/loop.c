@@ -12,8 +12,8 @@
  * cache=rebuild, all rows of the tree are dropped, and the rows of the committed tokens are
  * computed again. This is what the papers literally say (dynatree, app. D, line 6).
  *
- * Invariant between iterations: the target's cache holds the text without its last token; the
- * draft model's cache holds a prefix of the text.
+ * Invariant between iterations: the target's cache contains the text without its last token;
+ * the draft model's cache contains a prefix of the text.
  *
  * If the draft model is the target's own copy, stage 1 writes the copy's keys and values to the
  * rows after the text in the target's cache. The first of them is the root's row. These rows
@@ -30,7 +30,7 @@
  * the accepted path is back on the host, all earlier work is done, and the device's own time
  * stamps give the times of the first stages. They also give the time at which stage `select`
  * started, and this function sets *start to it. *start and `begun`, the start of the iteration,
- * are times of the host's clock. Time spent in the observer is not counted for any stage. */
+ * are times of the host's clock. Time spent in the observer is not part of any stage. */
 static void read_marks(struct esp_session *s, double begun, double *start)
 {
     struct esp_backend *backend = s->engine->backend;
@@ -73,10 +73,10 @@ static int choose_plainly(struct esp_session *s)
                       : s->ops->sample(s->p, &row, &u, 1, 1, NULL, 0, &token, &value, ESP_NOW);
 }
 
-/* Runs a pass over the token at `position` and the tokens before it, the last one first. Their
- * rows are the rows after the text in the cache, which the next iteration overwrites. Different
- * tokens are used, because in a mixture of experts copies of one token would all use the same
- * experts. The pass would then be faster than a pass over a tree. */
+/* Runs a pass over the token at `position` and the tokens before it, in reverse order. Their
+ * rows are the rows after the text in the cache, which the next iteration overwrites. The pass
+ * uses different tokens, because in a mixture of experts copies of one token would all use the
+ * same experts. The pass would then be faster than a pass over a tree. */
 static int pass_over(struct esp_session *s, struct esp_kv_cache *c, int position, int rows,
                      struct esp_rows *logits)
 {
@@ -127,13 +127,13 @@ void esp_session_warm(struct esp_session *s)
         s->ops->argmax(s->p, &row, 1, &token, ESP_NOW); /* waits for the device */
 }
 
-/* Times plain decoding: a target pass over the root alone and the selection of a token. The
- * pass writes the root's row, which the verify pass will write again with the same values. A
- * plain step is timed in iterations 0 (after a warm-up pass), 1, 2, 4, 8 ..., for an early
- * result, and then once every ESP_BASELINE_EVERY iterations. If an iteration takes as long as a
- * plain step, the timed steps take about 3 % of the time; if it takes twice as long, they take
- * half as much. Passes over the start of a text are faster than average. The samples are
- * therefore spread over the whole text, as the iterations are. */
+/* Measures the time of a plain step: a target pass over the root alone, and the selection of a
+ * token. The pass writes the root's row, which the verify pass will write again with the same
+ * values. A plain step is timed in iterations 0 (after a warm-up pass), 1, 2, 4, 8 ..., to get
+ * an early result, and then once every ESP_BASELINE_EVERY iterations. If an iteration takes as
+ * long as a plain step, the timed steps take about 3 % of the time; if it takes twice as long,
+ * they take half as much. Passes over the start of a text are faster than average. The samples
+ * are therefore spread over the whole text, as the iterations are. */
 static int measure_baseline(struct esp_session *s)
 {
     int index = s->stats.iterations, runs = index == 0 ? 2 : 1;
@@ -250,9 +250,9 @@ static int target_pass(struct esp_session *s)
     return status;
 }
 
-/* Stores what both models computed at the end of the path, from which the next root was chosen.
- * The drafter reads it in the next iteration. At temperature 0, the target's distribution is
- * computed at temperature `low`. */
+/* Stores the results of both models for the last token of the path. The next root was chosen
+ * from these results, and the drafter reads them in the next iteration. At temperature 0, the
+ * target's distribution is computed at temperature `low`. */
 static int look_back(struct esp_session *s)
 {
     static const struct esp_sampling low = {0.2, 1, 0};

@@ -196,8 +196,8 @@ static int head_pass(struct scorer *s, int count, const struct esp_sampling *sam
     return status < 0 ? status : ops->softmax(s->q, s->rows, count, sampling);
 }
 
-/* Computes v of token x (see lossless.h), once with the vocabulary in the order of p/q and
- * once in the order of falling p. */
+/* Computes v of token x (see lossless.h) twice: with the vocabulary in the order of p/q, and in
+ * the order of falling p. */
 static void place(struct scorer *s, int32_t x, double *ratio, double *rank)
 {
     const int n = s->p->vocabulary;
@@ -335,7 +335,7 @@ int esp_lossless_measure(struct esp_session *session, const struct esp_lossless_
         *err = '\0';
     if (session->length < 1 || plan->tokens >= session->context - session->length)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "%d tokens after a text of %d do not fit in a context of %d",
+                        "%d tokens after a text of %d tokens do not fit in a context of %d",
                         plan->tokens, session->length, session->context);
     int status = open_scorer(&s, plan->tokens, err, errlen), count = 0;
     for (int trial = 0; trial < plan->trials && status == ESP_OK; trial++) {

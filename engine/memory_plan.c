@@ -2,7 +2,7 @@
  *
  * The backend computes sizes from the arguments that engine.c and session.c also use to open
  * weights, caches and rows. The plan is therefore exact, except for the memory that the driver
- * takes.
+ * uses.
  */
 #include "engine/memory_plan.h"
 
@@ -86,7 +86,7 @@ void esp_memory_fit_context(struct esp_engine *e, size_t limit)
     if (weights + session_need(e, e->context, e->max_nodes) <= room || least < 1 ||
         weights + session_need(e, least * STEP, e->max_nodes) > room)
         return;
-    while (most - least > 1) { /* `least` fits; `most` possibly does not */
+    while (most - least > 1) { /* `least` fits; `most` may not fit */
         const int middle = (least + most) / 2;
         if (weights + session_need(e, middle * STEP, e->max_nodes) <= room)
             least = middle;
@@ -171,8 +171,8 @@ int esp_memory_set_limit(struct esp_engine *e, size_t bytes, char *err, size_t e
         return ESP_OK;
     if (ops->memory_free)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "--memory limits what --backend cpu takes; the limit for --backend %s "
-                        "is --gpu-memory",
+                        "--memory limits the memory of --backend cpu; for --backend %s, "
+                        "use --gpu-memory instead",
                         ops->name);
     limit->bytes = bytes;
     const size_t now = esp_resident_bytes();

@@ -7,7 +7,7 @@
 
 /* Adds up the device memory that an engine with open models and one session needs, before
  * anything is loaded. If less memory is free, or if `limit` (0 if none) is smaller, limits the
- * target's weights. The layers that do not fit are then streamed. If even that does not fit,
+ * target's weights. The layers that do not fit are then streamed. If even that is not enough,
  * returns ESP_E_MEMORY, and err says what would fit. */
 int esp_memory_plan(struct esp_engine *engine, size_t limit, char *err, size_t errlen);
 

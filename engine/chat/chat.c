@@ -16,8 +16,9 @@ const struct esp_chat_format *const esp_chat_formats[] = {ESP_CHAT_FORMATS(ADDRE
 
 /* ------------------------------------------------------------------ templates */
 
-/* Returns the chat template in a form in which signs can be found: each \n in a literal becomes
- * a line break, and all quotes become single quotes. The caller frees it. */
+/* Returns a copy of the chat template that can be searched for signs (chat_format.h). In the
+ * copy, each \n in a literal becomes a line break, and all quotes become single quotes. The
+ * caller frees the copy. */
 static char *plain(const char *text, size_t length)
 {
     char *out = malloc(length + 1), *to = out;
@@ -31,7 +32,8 @@ static char *plain(const char *text, size_t length)
     return out;
 }
 
-/* Returns the variants whose signs the chat template contains. */
+/* Returns the variants of the format that this chat template has, as bits. A template has a
+ * variant if it contains the variant's sign. */
 static unsigned variant_of(const struct esp_chat_format *format, const char *text)
 {
     unsigned variant = 0;
@@ -42,8 +44,9 @@ static unsigned variant_of(const struct esp_chat_format *format, const char *tex
     return variant;
 }
 
-/* Copies the text between `before` and `after` in the chat template, if it is part of one
- * literal, that is, without quotes and braces. NULL if there is none. The caller frees it. */
+/* Returns a copy of the text between `before` and `after` in the chat template. The text must
+ * be part of one literal, so it has no quotes and braces. Returns NULL if there is no such
+ * text. The caller frees the copy. */
 static char *text_between(const char *text, const char *before, const char *after)
 {
     for (const char *at = strstr(text, before); at; at = strstr(at, before)) {
@@ -85,8 +88,8 @@ void esp_chat_free(struct esp_chat *chat)
     *chat = (struct esp_chat){.format = NULL};
 }
 
-/* Returns the text of a token in tokenizer_config.json. There, it is a string or the member
- * "content" of an object. */
+/* Returns the text of a token in tokenizer_config.json. The file has this text as a string, or
+ * as the member "content" of an object. */
 static const char *token_text(const cJSON *config, const char *key)
 {
     const cJSON *token = esp_json_item(config, key);
@@ -95,8 +98,8 @@ static const char *token_text(const cJSON *config, const char *key)
     return cJSON_GetStringValue(token);
 }
 
-/* Finds the chat template: chat_template is a text, or a list of named texts. The text
- * named "default" is for conversations. */
+/* Returns the chat template for conversations. In the file, chat_template is either this text,
+ * or a list of named texts, and the text named "default" is for conversations. */
 static const char *template_of(const cJSON *config)
 {
     const cJSON *found = esp_json_item(config, "chat_template"), *item;

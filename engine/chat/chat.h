@@ -1,13 +1,13 @@
 /* chat.h - writes conversations as text, in the format that a model expects.
  *
- * A model's folder has a chat template in Jinja, a small language, which writes conversations
- * as text. espalier runs no templates. It recognises the templates of the formats that it
- * knows, and writes the same text as they would, byte for byte (tests/unit/chat.c compares with
- * the Hugging Face library). If a chat template is not recognised, or there is none (a base
- * model), text stays raw.
+ * A model's folder has a chat template, a program in the small language Jinja that writes
+ * conversations as text. espalier runs no templates. It recognises the templates of the formats
+ * that it knows, and writes the same text as they would, byte for byte (tests/unit/chat.c
+ * compares with the Hugging Face library). If a chat template is not recognised, or there is
+ * none (a base model), text stays raw.
  *
- * In text of the chat template, the names of special tokens become these tokens. In text that
- * people wrote, they stay plain text. struct esp_chat_text says which bytes people wrote.
+ * In text from the chat template, the names of special tokens become these tokens. In text that
+ * people wrote, such names stay plain text. struct esp_chat_text says which bytes people wrote.
  */
 #ifndef ESP_CHAT_H
 #define ESP_CHAT_H
@@ -37,7 +37,7 @@ struct esp_chat_text {
     char *bytes; /* (length) and a NUL */
     size_t length, capacity;
     struct esp_spans said; /* the parts that people or the model wrote; tag 0 */
-    bool failed;           /* there was no memory, or the text is too long */
+    bool failed;           /* the memory is full, or the text is too long */
 };
 
 /* Reads a model's chat template, `length` bytes of text. `bos` and `eos` are the texts of

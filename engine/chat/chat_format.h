@@ -14,7 +14,7 @@
 
 #include "engine/chat/chat.h"
 
-/* Places in a conversation. A piece may be written at several places. */
+/* Places in a conversation. The same piece can be written at several places. */
 enum {
     ESP_AT_BEGIN = 1,  /* before the first turn */
     ESP_AT_USER = 2,   /* the user's part of a turn */
@@ -52,8 +52,8 @@ enum {
 };
 
 /* A chat template has this variant if its text contains `part` and `also`, but not `lacks`
- * (NULL means no such condition). In the text, "\n" in literals is a line break, and all quotes
- * are single. */
+ * (NULL means no such condition). Before the search, "\n" in the template's literals becomes a
+ * line break, and all quotes become single quotes. */
 struct esp_chat_sign {
     unsigned variant;
     const char *part, *also, *lacks;
@@ -70,8 +70,8 @@ struct esp_chat_piece {
 
 struct esp_chat_format {
     const char *name, *summary;
-    /* The texts of this format's control tokens. If a message contains such a text, it does not
-     * become that token. Ends with NULL. */
+    /* The texts of this format's control tokens. Such a text in a message does not become
+     * that token. Ends with NULL. */
     const char *marks[9];
     /* Tokens that end an answer, if the tokenizer has them. Ends with NULL. */
     const char *ends[4];
@@ -87,10 +87,10 @@ struct esp_chat_format {
 /* The formats in the order of espalier_chat.h; ends with NULL. */
 extern const struct esp_chat_format *const esp_chat_formats[];
 
-/* Writes the pieces of one place. `system` is the system prompt, or NULL. */
+/* Writes the pieces that belong at place `at`. `system` is the system prompt, or NULL. */
 void esp_chat_write(struct esp_chat_text *out, const struct esp_chat *chat, unsigned at,
                     const char *system, const char *text, size_t length);
-/* Adds text of the user or the model. */
+/* Adds text that the user or the model wrote. */
 void esp_chat_say(struct esp_chat_text *out, const char *text, size_t length);
 /* Writes today's date, as "26 Jul 2024" or "2024-07-26". */
 void esp_chat_date(char *text, size_t size, bool in_words);

@@ -30,7 +30,7 @@ static void append(struct esp_chat_text *out, const char *text, size_t length)
     out->bytes[out->length] = '\0';
 }
 
-/* Adds text of the chat template. */
+/* Adds text that comes from the chat template. */
 static void put(struct esp_chat_text *out, const char *text)
 {
     if (text)
@@ -106,7 +106,8 @@ static void drop_reasoning(unsigned variant, const char **text, size_t *length)
     *length -= from;
 }
 
-/* Returns the text that the chat template itself inserts for this content; NULL if none. */
+/* Returns the text that the chat template itself inserts for this content. Returns NULL
+ * if it inserts none. */
 static const char *put_by(const struct esp_chat *chat, enum esp_chat_content content,
                           char day[64])
 {

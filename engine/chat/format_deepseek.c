@@ -3,8 +3,9 @@
  *     <｜User｜>TEXT<｜Assistant｜>TEXT<｜end▁of▁sentence｜>
  *     User: TEXT\n\nAssistant: TEXT<｜end▁of▁sentence｜>        V2
  *
- * The system prompt comes first, without a mark. R1 begins answers with <think>, V3.1 with
- * </think>, so that it does not reason. Chat templates drop the reasoning of earlier answers.
+ * The system prompt comes first, without a control token. R1 begins answers with <think>, V3.1
+ * with </think>, so that it does not reason. Chat templates drop the reasoning of earlier
+ * answers.
  */
 #include "engine/chat/chat_format.h"
 

@@ -3,9 +3,9 @@
  *     <start_of_turn>user\nTEXT<end_of_turn>\n<start_of_turn>model\nTEXT<end_of_turn>\n
  *
  * White space at both ends of a message is dropped. The format has no part for a system prompt.
- * It is put before the user's first message, as the chat template of Gemma 3 does. The chat
- * templates of Gemma 1 and 2 refuse a system prompt; for these models, it is put before the
- * first message here, too.
+ * espalier puts the system prompt before the user's first message, like the chat template of
+ * Gemma 3. The chat templates of Gemma 1 and 2 refuse a system prompt; espalier treats these
+ * models like Gemma 3.
  */
 #include "engine/chat/chat_format.h"
 

@@ -6,7 +6,7 @@
  * answers. The system prompt follows, in the role of a "developer". An answer consists of
  * several messages: the reasoning in channel "analysis", which ends with <|end|>, and the text
  * in channel "final", which ends with <|return|>. The chat template keeps only the text of
- * earlier answers; here the reasoning also stays, as it was written.
+ * earlier answers. espalier also keeps their reasoning, because it never changes earlier text.
  */
 #include "engine/chat/chat_format.h"
 

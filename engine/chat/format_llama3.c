@@ -3,8 +3,8 @@
  *     <|start_header_id|>ROLE<|end_header_id|>\n\nTEXT<|eot_id|>
  *
  * White space at both ends of a message is dropped. From Llama 3.1 on there is always a system
- * part. It begins with two dates: the date of the training data, and today's (in 3.1 a fixed
- * one).
+ * part. It begins with two dates: the date of the training data and today's date. In Llama 3.1,
+ * the second date is fixed.
  */
 #include "engine/chat/chat_format.h"
 

@@ -3,11 +3,12 @@
  *     [INST] TEXT [/INST] TEXT</s>
  *
  * The versions of the format differ in their spaces. Versions 1 and 2 have a space before and
- * after both [INST] and [/INST], version 3 (0.3) only after [INST] and before an answer,
- * version 4 (Tekken) nowhere. The newest versions have a separate part for the system prompt.
- * In the older ones it comes before the user's first message, or, in the chat templates of
- * versions 3 and 4, before the last one. Here, it always stays in the first turn while a
- * conversation grows, because text that was already computed is not moved.
+ * after both [INST] and [/INST]. Version 3 (0.3) has spaces only after [INST] and before an
+ * answer, and version 4 (Tekken) has no spaces. The newest versions have a separate part for
+ * the system prompt. In older versions, the system prompt comes before the user's first
+ * message. In the chat templates of versions 3 and 4, it comes before the user's last message.
+ * espalier always keeps it in the first turn while a conversation grows, because text that was
+ * already computed is not moved.
  */
 #include "engine/chat/chat_format.h"
 

@@ -66,7 +66,7 @@ static int gauges(const struct esp_draft *d, struct esp_gauge *g)
 
 const struct esp_drafter_ops esp_drafter_assisted = {
     .name = "assisted",
-    .summary = "a chain that grows after all of it was accepted",
+    .summary = "a chain that grows when all of its tokens were accepted",
     .source = "Hugging Face assisted generation",
     .differs = ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK | ESP_DRAW_IID,

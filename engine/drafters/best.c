@@ -1,11 +1,11 @@
 /* best.c - grows trees of the likeliest nodes.
  *
  * The cumulative q of a node is the product of q along its path, so it is never higher than the
- * cumulative q of the parent. Therefore the N likeliest of all nodes that can be found from the
- * root form a tree. A node that was removed from the N likeliest never returns, and no node
- * below it can enter. If parents are offered before their children, the tree therefore has
- * exactly the N likeliest nodes, whatever the order of the offers (salf-talf, app. B, theorems
- * 2 and 3).
+ * cumulative q of the parent. Therefore the N likeliest of all nodes that can be reached from
+ * the root form a tree. A node that was removed from the N likeliest never returns, and no node
+ * below it can enter the tree. If parents are offered before their children, the tree therefore
+ * has exactly the N likeliest nodes, whatever the order of the offers (salf-talf, app. B,
+ * theorems 2 and 3).
  */
 #include <math.h>
 #include <stdlib.h>
@@ -80,8 +80,8 @@ int esp_draft_offer(struct esp_draft *d, const struct esp_candidate *c, int coun
 
 /* ------------------------------------------------------------------ best-first growth */
 
-/* Returns the log of a probability that a node must exceed for its children to enter the tree.
- */
+/* Returns a log probability. Only the children of nodes with a higher cumulative log q can
+ * enter the tree. */
 static float bar(const struct esp_draft *d, int budget)
 {
     if (d->tree->capacity - d->tree->room < budget)
@@ -135,8 +135,8 @@ static int expand(struct esp_draft *d, const int32_t *nodes, int count, int budg
     return waiting < budget ? waiting : budget;
 }
 
-/* Sets the reason of the nodes that are not expanded, and records the candidates that are still
- * queued as cut. */
+/* Stores why these nodes are not expanded. Records the candidates that are still in the queue
+ * as cut. */
 static void leave(struct esp_draft *d, const int32_t *nodes, int count, int waiting,
                   enum esp_reason reason)
 {

@@ -1,5 +1,5 @@
-/* best_shape.h - the tree shape with the most expected tokens, for fixed acceptance rates by
- * rank.
+/* best_shape.h - computes the tree shape with the most expected tokens, if each rank has a
+ * fixed acceptance rate.
  *
  * Assume that the k-th child of an accepted node is accepted with probability rate[k], at any
  * depth. Then the expected number of tokens of a tree is a sum over its nodes: each node adds
@@ -24,16 +24,17 @@ struct esp_shape {
 
 /* Memory of the dynamic program. best_shape.c defines T and C. */
 struct esp_shape_table {
-    /* (remaining depth, rank, remaining nodes): the number of nodes that the child of this rank
-     * and its subtree get; 0 means that there is no such child. */
+    /* (remaining depth, rank, remaining nodes): the number of nodes in the subtree of the child
+     * of this rank, the child included; 0 means that there is no such child. */
     uint16_t given[ESP_SHAPE_DEPTH + 1][ESP_SHAPE_RANKS][ESP_MAX_NODES + 1];
     double tree[2][ESP_MAX_NODES + 2];                   /* (depth parity, nodes) values of T */
     double rest[ESP_SHAPE_RANKS + 1][ESP_MAX_NODES + 1]; /* (rank, nodes) C at one depth */
 };
 
 /* Fills `shape` with the best shape of at most `nodes` nodes (1..ESP_MAX_NODES, without the
- * root) and a depth of at most `depth` (1..ESP_SHAPE_DEPTH). rate: the acceptance rates by rank
- * (ranks <= ESP_SHAPE_RANKS). Returns the expected number of tokens of this shape. */
+ * root) and a depth of at most `depth` (1..ESP_SHAPE_DEPTH). rate: (ranks) the acceptance rate
+ * of each rank; ranks <= ESP_SHAPE_RANKS. Returns the expected number of tokens of this
+ * shape. */
 double esp_shape_best(struct esp_shape *shape, struct esp_shape_table *table,
                       const double *rate, int ranks, int nodes, int depth);
 

@@ -1,5 +1,5 @@
-/* draft.c - batched passes of the draft model over a growing tree, and draws from their
- * results.
+/* draft.c - runs batched passes of the draft model over a growing tree, and draws children from
+ * the results.
  *
  * In these files, the text means the committed tokens: the prompt and the output so far. Its
  * last token is the root.
@@ -11,9 +11,10 @@
  * the root, it computes the committed tokens that the draft model has not computed yet (bonus
  * tokens, accepted leaves).
  *
- * Each expanded node has its own random numbers, one for each draw below it. Therefore draws
- * can be made ahead, or several draws in one call, without changing the output. A seed gives
- * the same text on every backend, provided that the probabilities are the same.
+ * Each expanded node has its own random numbers, one for each draw below it. Therefore
+ * children can be drawn before they are needed, or several in one call, without changing the
+ * output. A seed gives the same text on every backend, provided that the probabilities are the
+ * same.
  *
  * A draft head (target_features.h) reads a hidden state with each token: for a token of the
  * text, the target's state; for a node of the tree, the head's own state at the parent. If a
@@ -24,9 +25,9 @@
  * is a view of the target's cache, which has the rows of the text already. The rows that the
  * copy adds are dropped after every iteration.
  *
- * Row q_row[u] of q is the distribution from which the children of u are drawn. It does not
- * change until the iteration ends, so a verifier gets exactly the distribution that was
- * sampled from.
+ * The children of u are drawn from the distribution in row q_row[u] of q. This row does not
+ * change until the iteration ends, so a verifier gets exactly the distribution from which the
+ * children were drawn.
  */
 #include "engine/drafters/draft.h"
 
@@ -162,8 +163,8 @@ static int run_root_of_head(struct esp_draft *d, const struct esp_step *step)
     return esp_kv_cache_run(w->cache, d->text + at + 1, &batch);
 }
 
-/* Runs the root's pass, with all tokens before it that the draft model has not computed yet.
- */
+/* Runs the pass over the root. The pass also computes all tokens before the root that the draft
+ * model has not computed yet. */
 static int run_root(struct esp_draft *d, const struct esp_step *step)
 {
     struct esp_kv_cache *c = d->work->cache;
@@ -412,8 +413,8 @@ static int list_children(const struct esp_tree_builder *b, int32_t node, int32_t
     return count;
 }
 
-/* Writes the tokens that must not be drawn again to w->excluded: *per tokens for each parent,
- * padded with -1. Returns the number of parents that fit (at least one). */
+/* Writes the tokens that must not be drawn again to w->excluded, with *per entries for each
+ * parent. Unused entries are -1. Returns the number of parents that fit (at least one). */
 static int exclude(struct esp_draft *d, const int32_t *parents, int count, int *per)
 {
     struct esp_draft_work *w = d->work;
@@ -453,8 +454,9 @@ static int sample(struct esp_draft *d, const int32_t *parents, int count, int ea
 }
 
 /* Draws the next children of nodes that have no unused draws. On an asynchronous backend, each
- * call waits for the device. A call then draws at least AHEAD children for each node, and more
- * if nodes have many children already. On other backends it draws one child for each node. */
+ * call waits for the device. A call therefore draws at least AHEAD children for each node, and
+ * more if nodes have many children already. On other backends, a call draws one child for each
+ * node. */
 static int draw_ahead(struct esp_draft *d, const int32_t *nodes, int count)
 {
     enum { AHEAD = 4 };
@@ -478,8 +480,9 @@ static int draw_ahead(struct esp_draft *d, const int32_t *nodes, int count)
     return ESP_OK;
 }
 
-/* Lists the nodes that need draws now. On an asynchronous backend, where each call waits for
- * the device, it then also lists the other nodes of the last pass. */
+/* Lists the nodes that need draws now. On an asynchronous backend, each draw waits for the
+ * device. On such a backend, the function therefore also lists the other nodes of the last
+ * pass. */
 static int list_lacking(struct esp_draft *d, const int32_t *parents, int count)
 {
     struct esp_draft_work *w = d->work;

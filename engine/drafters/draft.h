@@ -12,9 +12,9 @@ struct esp_features; /* hidden states of the target: see target_features.h */
 enum { ESP_TIMED_PASSES = 64, ESP_EXCLUDED = 8 };
 
 /* The draws below an expanded node: the node's generator of random numbers, and children that
- * were drawn ahead without replacement. Several children are drawn in one call, because every
- * call may wait for the device. Draw n below a node always uses the same random number, whether
- * or not it is made ahead. */
+ * were drawn without replacement before they are needed. Several children are drawn in one
+ * call, because every call may have to wait for the device. Draw n below a node always uses the
+ * same random number, no matter when it is drawn. */
 struct esp_node_draws {
     struct esp_rng rng;
     int32_t token[ESP_MAX_DRAWS]; /* -1 means no token is left to draw */
@@ -66,8 +66,8 @@ struct esp_draft_work {
     bool *listed;     /* (record) true if a node is in a list; all false between calls */
 };
 
-/* Prepares drafting in a tree and allocates all memory that this needs. The caller then sets
- * the members of `work` from `cache` to `user`. */
+/* Prepares the draft for this tree and allocates all memory that drafting needs. The caller
+ * then sets the members of `work` from `cache` to `user`. */
 int esp_draft_open(struct esp_draft *draft, struct esp_tree_builder *tree, char *err,
                    size_t errlen);
 void esp_draft_close(struct esp_draft *draft);
@@ -79,9 +79,8 @@ void esp_draft_begin(struct esp_draft *draft);
 void esp_draft_end(struct esp_draft *draft);
 
 /* Keeps the cache rows of the accepted nodes, path[0..count-1], as far as the draft model has
- * computed them. With `rebuild` it drops these rows, so that the next iteration computes them
- * again.
- */
+ * computed them. If `rebuild` is true, drops these rows, so that the next iteration computes
+ * them again. */
 int esp_draft_commit(struct esp_draft *draft, const int32_t *path, int count, bool rebuild);
 
 #endif

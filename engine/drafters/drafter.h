@@ -45,7 +45,7 @@ struct esp_recycled; /* tokens that the target found likely after each token: se
  * rows are in the order of expansion. If a pass computed the token before the root separately,
  * its row is `capacity`. */
 struct esp_look_back {
-    int length;                    /* length in tokens of the text for which this is valid */
+    int length;                    /* the results are for a text of this many tokens */
     struct esp_rows *p;            /* (1, vocabulary) the target's distribution */
     struct esp_rows *state;        /* (rows, hidden) the target's states after the final norm */
     int state_row;                 /* the row of `state` for that token */
@@ -86,8 +86,8 @@ struct esp_draft {
     const struct esp_params *params;   /* this drafter's parameters */
     void *state;                       /* (ops->state_size) state of this drafter, zeroed before
                                         init */
-    unsigned draws;                    /* how this drafter draws children now: one of enum
-                                      * esp_draws */
+    unsigned draws;                    /* how this drafter draws children now: a value of
+                                      * enum esp_draws */
     double temperature;                /* the output's sampling temperature */
     bool greedy;                       /* the temperature is 0 */
     struct esp_draft_context *context; /* NULL means the drafter requests nothing */
@@ -122,8 +122,8 @@ enum { ESP_MAX_TOP = 64 }; /* maximum children of a node */
 /* Runs one draft pass over `count` nodes (the root, or nodes with expanded parents). Computes
  * their next-token distributions, sets their confidence and writes the k (1..ESP_MAX_TOP)
  * likeliest tokens to top_token and top_q. With k = 0, the caller must next draw below these
- * nodes. The pass and the draws then wait for the device only once, and the confidence is known
- * after the draws. Returns 0 or a negative status. */
+ * nodes. The pass and the draws then wait for the device only once, and the confidence is set
+ * by the draws. Returns 0 or a negative status. */
 int esp_draft_expand(struct esp_draft *draft, const int32_t *nodes, int count, int k);
 
 /* Expands the root as esp_draft_expand() does, for drafters with ESP_ASK_PAST. If `before` is
@@ -133,8 +133,8 @@ int esp_draft_expand(struct esp_draft *draft, const int32_t *nodes, int count, i
 int esp_draft_expand_root(struct esp_draft *draft, bool before);
 
 /* Lets the draft model continue the text by up to `most` tokens of its own vocabulary. Each
- * token is the likeliest one. The model stops after a token that ends a text. Writes the tokens
- * and their probabilities. Returns the number of tokens, or a negative status. */
+ * token is the likeliest next token. The model stops after a token that ends a text. Writes the
+ * tokens and their probabilities. Returns the number of tokens, or a negative status. */
 int esp_draft_own(struct esp_draft *draft, const struct esp_respelling *respelling, int most,
                   int32_t *tokens, float *q);
 
@@ -164,7 +164,7 @@ void esp_draft_layer_done(struct esp_draft *draft);
  * tokens. */
 struct esp_layer_rule {
     const void *drafter; /* passed to the functions below */
-    /* Returns whether to expand the node; if not, sets the reason. */
+    /* Returns whether to expand the node. If not, sets *reason. */
     bool (*expand)(const void *drafter, const struct esp_node *node, enum esp_reason *reason);
     /* Returns how many children the node gets, 1..most. Its confidence is already known. */
     int (*breadth)(const void *drafter, const struct esp_node *node);
@@ -185,8 +185,8 @@ struct esp_layer_rule {
 int esp_draft_grow(struct esp_draft *draft, const struct esp_layer_rule *rule);
 
 /* The rule of a drafter with a fixed number of children per depth. If children are sampled,
- * every path splits into width[i] paths at depth i, and each of these draws its own token;
- * paths with the same tokens share nodes. Otherwise a node at depth i gets its width[i]
+ * every path splits into width[i] paths at depth i, and each of these paths draws its own
+ * token. Paths with the same tokens share nodes. Otherwise a node at depth i gets its width[i]
  * likeliest children. */
 struct esp_path_rule {
     const int *width; /* (levels) */
@@ -225,7 +225,7 @@ void esp_candidates_sort(struct esp_candidate *candidates, int count);
 
 /* Offers candidates to the tree. They must be sorted by falling cumulative q. Afterwards the
  * uncut nodes are the `budget` likeliest of all candidates offered so far. Candidates that do
- * not fit are recorded as cut, and nodes are cut to make room for likelier ones. nodes[i]
+ * not fit are recorded as cut, and nodes are cut to make room for likelier nodes. nodes[i]
  * becomes the node of candidate i, or -1 if it was cut; nodes may be NULL. Returns the number
  * of uncut candidates. */
 int esp_draft_offer(struct esp_draft *draft, const struct esp_candidate *candidates, int count,
@@ -233,15 +233,15 @@ int esp_draft_offer(struct esp_draft *draft, const struct esp_candidate *candida
 
 /* ------------------------------------------------------------------ the drafter */
 
-/* Operations of a drafter that chooses the shape of each tree, with the help of a file that was
- * trained for this pair of target and draft model. */
+/* Operations of a drafter that chooses the shape of each tree. The drafter reads a file that
+ * was trained for this pair of target and draft model. */
 struct esp_chooser_ops {
     /* With such a drafter, `draft_temp auto` is not learned. It is the output's temperature, or
      * this value if it is higher. */
     double least_draft_temp;
-    /* Opens what the drafter needs for a pair, a verifier and its parameters. It is called
-     * whenever one of these has changed. On failure it writes a message to `err` and leaves the
-     * state unchanged. */
+    /* Loads the data that the drafter needs for this engine's models, this verifier and these
+     * parameters. The session calls this function whenever one of them has changed. On failure,
+     * the function writes a message to `err` and leaves the state unchanged. */
     int (*bind)(void *state, const struct esp_params *params, const struct esp_engine *engine,
                 const char *verifier, char *err, size_t errlen);
     /* Returns a warning about this pair, or NULL. */
@@ -255,13 +255,13 @@ struct esp_drafter_ops {
     const char *differs; /* differences from the source and their reasons; or NULL */
     /* The draws that the drafter can produce (flags of enum esp_draws). If it can both take the
      * likeliest tokens and draw samples of one kind, parameter `draws` (ESP_PARAM_DRAWS)
-     * decides. Without this parameter, the temperature decides. */
+     * decides which. Without this parameter, the temperature decides. */
     unsigned draws;
     const char *verifier; /* the default verifier, if it is exact for the current draws; NULL:
                              the default for these draws */
     bool without_model;   /* the drafter does not use the draft model */
     unsigned asks;        /* what the drafter needs: flags of enum esp_asks */
-    const struct esp_param *params; /* ended by a row without a name, or NULL */
+    const struct esp_param *params; /* the last entry has no name; NULL: no parameters */
     size_t state_size;
     const struct esp_chooser_ops *chooser; /* NULL means that the drafter chooses no shapes */
 

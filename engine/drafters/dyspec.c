@@ -5,23 +5,23 @@
  * its ancestors are accepted, and the child's earlier siblings are rejected. R, the draft
  * distribution without those siblings, serves as the acceptance rate. The entry with the
  * largest v is popped from a queue, and a child y is drawn from R. Two entries replace the
- * popped one: the next sibling with v (1 - R[y]) and the first child of y with v R[y]. v never
- * rises along a path, so the N draws with the largest v are found.
+ * popped entry: the next sibling with v (1 - R[y]) and the first child of y with v R[y]. v
+ * never rises along a path, so the N draws with the largest v are found.
  *
  * Whether a child is drawn depends only on v, which earlier draws determine, and never on the
  * drawn token. Otherwise the tree would favour some tokens and bias the output.
  *
  * The q of a node is needed when its first child is about to be drawn. The pass that computes
- * it also computes nodes that will probably be popped soon. These nodes are taken from the
+ * this q also computes nodes that will probably be popped soon. These nodes are taken from the
  * first entries of the queue, as many as there are draws left. Their v must be at least a
- * fraction of the last v of the previous iteration. Computing them ahead does not change the
- * tree.
+ * fraction of the last v of the previous iteration. Computing them before they are needed does
+ * not change the tree.
  */
 #include "engine/drafters/drafter.h"
 
 enum { N };
 
-/* A node is computed ahead if its v is at least this fraction of the last v. */
+/* A node is computed before it is needed if its v is at least this fraction of the last v. */
 static const double NEAR = 0.6;
 
 static const struct esp_param params[] = {
@@ -29,7 +29,7 @@ static const struct esp_param params[] = {
     {0},
 };
 
-/* The next draw below a node. It gives the node's first child or the next one. */
+/* The next draw below a node: the draw of its first child, or of the next sibling. */
 struct entry {
     double v;
     int32_t parent;
@@ -72,8 +72,8 @@ static struct entry pop(struct state *s)
     return top;
 }
 
-/* Lists the nodes without q that need it now (the top entry) or will probably need it soon, as
- * described at the top of this file. Returns their number. */
+/* Lists the nodes whose q is missing and is needed now (the top entry) or probably soon, as
+ * described at the top of this file. Returns the number of these nodes. */
 static int list_missing(const struct esp_draft *d, struct state *s, int left)
 {
     int n = 0;
@@ -136,7 +136,7 @@ static int draft(struct esp_draft *d)
 
 const struct esp_drafter_ops esp_drafter_dyspec = {
     .name = "dyspec",
-    .summary = "N sampled nodes, each where acceptance is likeliest",
+    .summary = "N sampled nodes, each drawn where acceptance is likeliest",
     .source = "dyspec, alg. 1",
     .differs =
         "a draft pass computes several nodes, which gives the same tree. --draft-temp 0.6 "

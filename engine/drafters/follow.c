@@ -7,11 +7,11 @@
 enum { FARTHEST = 64, AGREE = 3, ANCHOR = 8 };
 /* Estimated probabilities that the answer continues at a position of the expected text, while
  * fewer than three tokens agree. A position is likely if the tokens before it are also the last
- * tokens of the answer. Another likely position has the same distance from the difference
- * as the end of the answer has. */
+ * tokens of the answer. A position is also likely if it is as far after the difference as the
+ * end of the answer is. */
 static const float AGREED[AGREE] = {0.3F, 0.6F, 0.85F}; /* for 0, 1 or 2 tokens that agree */
-static const float LEAST = 0.1F;                        /* less likely positions are not
-                                                           guessed */
+static const float LEAST = 0.1F;                        /* positions with a lower
+                                                           probability are not guessed */
 
 static bool same(const int32_t *a, const int32_t *b, int count)
 {
@@ -48,7 +48,7 @@ static void go_on(struct esp_follow *f, const struct esp_expected *e, const int3
 static bool skip(struct esp_follow *f, const struct esp_expected *e, const int32_t *text)
 {
     if (f->read - f->lost_text > FARTHEST + AGREE)
-        return false; /* all skips were tried already, when earlier tokens were read */
+        return false; /* all skips were already tried when earlier tokens were read */
     for (int both = 0; both <= FARTHEST; both++) {
         for (int of_text = 0; of_text <= both; of_text++) {
             const int at = f->lost_expected + both - of_text, place = f->lost_text + of_text;

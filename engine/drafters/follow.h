@@ -4,15 +4,15 @@
  * the expected text that should come next. It advances while committed tokens equal the
  * expected ones. At a difference (an inserted, deleted or changed line), it skips i expected
  * tokens and j tokens of the answer, such that the next three tokens agree. It uses the
- * smallest i + j, which must be at most 64. If there are no such i and j, it continues where
- * the expected text contains the last eight tokens of the answer.
+ * smallest i + j, which must be at most 64. If there are no such i and j, the pointer moves
+ * to the place where the expected text contains the last eight tokens of the answer.
  *
  * Until three tokens agree, the pointer has no position, and likely positions are guessed.
  * After a changed word, the likeliest position is as far after the difference, in tokens, as
  * the end of the answer. A position is likelier if one or two tokens before it agree.
  *
- * Predicted outputs (OpenAI) and two designs for llama.cpp (pull requests 12127, 14739) follow
- * a text in this way.
+ * The feature "predicted outputs" of OpenAI and two designs for llama.cpp (pull requests 12127,
+ * 14739) follow a text in this way.
  */
 #ifndef ESP_FOLLOW_H
 #define ESP_FOLLOW_H
@@ -40,8 +40,8 @@ struct esp_follow {
     int lost_text;     /* where the difference is in the session's text */
 };
 
-/* Reads the session's text up to its end. Starts again at the beginning of the answer if the
- * expected text or the answer is a different one, or if the session's text is shorter now. */
+/* Reads the session's text up to its end. Starts again at the beginning of the answer if
+ * there is a new expected text or a new answer, or if the session's text is shorter now. */
 void esp_follow_read(struct esp_follow *follow, const struct esp_expected *expected,
                      const int32_t *text, int length);
 

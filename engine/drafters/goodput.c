@@ -2,7 +2,7 @@
  *
  * Goodput means committed tokens per second (a term from SmartSpec). The expected tokens of a
  * tree are E = 1 + the sum of P(u) over its nodes, where P(u) is the probability that u is
- * accepted. Its time T is the time of the draft passes + verify(rows), both from curves
+ * accepted. The tree's time T is the time of the draft passes + verify(rows), both from curves
  * measured on this machine (costs.h). The tree with the largest E / T also has the largest E -
  * lambda T, where lambda is the recent number of tokens per second (Dinkelbach 1967). This
  * decides three things:
@@ -20,7 +20,7 @@
  * log odds of these probabilities are shifted by a value that follows the draft's success in
  * about the last thirty iterations of this text.
  *
- * At temperature 0, children are the likeliest tokens. Above it, they are drawn without
+ * At temperature 0, children are the likeliest tokens. Above 0, they are drawn without
  * replacement, and P alone decides how many are drawn and which nodes are expanded. P of a
  * child is fixed before the child is drawn: it depends on P of the parent, the parent's
  * confidence, and the number of earlier draws below the parent. So the tree never favours a
@@ -183,7 +183,7 @@ static void list_children(const struct esp_draft *d, struct state *s, int i, int
             e.rate = left * own;
             left *= 1 - own;
         }
-        e.rate = last = fmin(e.rate, last); /* a later child is never likelier */
+        e.rate = last = fmin(e.rate, last); /* no likelier than earlier children */
         e.value = value * e.rate;
         if (k < RANKS)
             s->expected[kind][k] += weight * (usual - s->expected[kind][k]);
@@ -498,9 +498,9 @@ static int draft(struct esp_draft *d)
 }
 
 /* Moves the shift of the log odds. For every node that the verifier reached, the shift rises if
- * a child was accepted, and it falls in proportion to the expected probability of this. The
- * shift depends on the text: in a list or a refrain, the draft is right far more often than its
- * probabilities say. */
+ * a child was accepted. It falls in proportion to the expected probability that a child is
+ * accepted. The shift depends on the text: in a list or a refrain, the draft is right far more
+ * often than its probabilities say. */
 static void learn_shift(struct state *s, const struct esp_iteration *it)
 {
     static const double step = 0.05, kept = 0.97, most = 2;
@@ -568,7 +568,7 @@ static void finish(void *memory)
 
 const struct esp_drafter_ops esp_drafter_goodput = {
     .name = "goodput",
-    .summary = "adds nodes and layers that save time, by measured costs; else decodes plainly",
+    .summary = "adds nodes and layers that save time at measured costs; else decodes plainly",
     .source = "Dinkelbach 1967; SmartSpec, Liu et al. 2024; SuffixDecoding, Oliaro et al. 2024",
     .differs =
         "costs are measured on this machine and this text, not given in advance. It drafts "

@@ -8,7 +8,7 @@ enum {
     REFRESH = 128,     /* iterations after which plain decoding is timed again */
     PROVEN_TREES = 32, /* number of trees that must be verified before their mean saving is
                           used */
-    MANY_TREES = 256,  /* number of trees that this mean is averaged over */
+    MANY_TREES = 256,  /* maximum number of trees in this mean */
 };
 
 /* START: balance at the start of the first text. PROVEN: balance at the start of a later text

@@ -7,8 +7,9 @@
  * If the balance is too low for a look, nothing is drafted for 16, 32, ... 512 tokens; for each
  * of these tokens, 0.01 steps are added to the balance. However bad the draft is, speculation
  * therefore costs at most a few steps per text, plus one percent, plus what it saved before. If
- * a draft's trees have saved time on average, the account is not charged for the draft model's
- * catching up before the next look, because the one percent would never be enough for it.
+ * a draft's trees have saved time on average, the account is not charged for the time in which
+ * the draft model catches up before the next look. The one percent would never be enough for
+ * this time.
  */
 #ifndef ESP_GOODPUT_ACCOUNT_H
 #define ESP_GOODPUT_ACCOUNT_H
@@ -37,8 +38,8 @@ struct esp_account {
 
 void esp_account_open(struct esp_account *account);
 
-/* Returns whether the text is a new one, which is assumed if it is shorter than before. If so,
- * sets the balance for the new text. length: length of the text, in tokens; pays: true if
+/* Returns whether this is a new text. A text that is shorter than before is assumed to be new.
+ * For a new text, sets the balance. length: length of the text, in tokens; pays: true if
  * drafting saved time in earlier texts. */
 bool esp_account_read(struct esp_account *account, int length, bool pays);
 
@@ -48,9 +49,9 @@ bool esp_account_read(struct esp_account *account, int length, bool pays);
 bool esp_account_is_plain(struct esp_account *account, double step, double look,
                           double catch_up);
 
-/* Learns from an iteration of plain decoding. */
+/* Updates the account after an iteration of plain decoding. */
 void esp_account_waited(struct esp_account *account, int tokens);
-/* Learns from a tree of the draft model. */
+/* Updates the account after a tree of the draft model. saved: the time that the tree saved. */
 void esp_account_settle(struct esp_account *account, double saved);
 
 #endif

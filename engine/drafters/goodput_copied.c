@@ -7,8 +7,8 @@
 
 static const double PER_TOKEN = 2; /* number of guesses per token of the match */
 /* Fraction of correct guesses that is assumed until some were tested. RIGHT is for temperature
- * 0, RIGHT_DRAWN for higher temperatures. There, guesses must prove correct before any are
- * verified. */
+ * 0, RIGHT_DRAWN for higher temperatures. At higher temperatures, no guess is verified
+ * until some guesses have been correct. */
 static const double RIGHT = 0.5, RIGHT_DRAWN = 0;
 static const double WORTH = 0.1; /* minimum expected gain of a tree, in tokens */
 
@@ -73,8 +73,9 @@ double esp_copied_take(struct esp_copied *c, struct esp_draft *d)
 void esp_copied_learn(struct esp_copied *c, const struct esp_rate *rate, int right,
                       double saved)
 {
-    /* A tree that was not verified also changes the balance, by the time that it would have
-     * saved or lost. The account therefore recovers from a bad start. */
+    /* A tree that was not verified also changes the balance: the time that it would have saved
+     * is added, or the time that it would have lost is subtracted. The account therefore
+     * recovers from a bad start. */
     if (c->used)
         c->balance += saved;
     else if (c->nodes > 0)

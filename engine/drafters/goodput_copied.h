@@ -2,8 +2,8 @@
  * goodput can use it instead of a drafted tree; drafter recycle has only such trees.
  *
  * The tree costs rows but no draft pass. It has its own account, separate from the draft
- * model's (goodput_account.h). Above temperature 0, the target draws as it does without a tree;
- * if a node has the drawn token, it is accepted.
+ * model's (goodput_account.h). Above temperature 0, each token is drawn from the target's
+ * distribution, as without a tree. A node is accepted if it has the drawn token.
  */
 #ifndef ESP_GOODPUT_COPIED_H
 #define ESP_GOODPUT_COPIED_H
@@ -28,7 +28,7 @@ struct esp_copied_plan {
     int depth;    /* maximum depth */
     bool copy;    /* copy guesses from the text and the expected text */
     bool recycle; /* guess recycled tokens (recycled.h) */
-    bool free;    /* find guesses even if they are not worth the time of their rows */
+    bool free;    /* find guesses even if their rows cost more time than they save */
 };
 
 /* Finds this iteration's guesses. */

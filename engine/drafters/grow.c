@@ -22,8 +22,8 @@ static int breadth_of(const struct esp_draft *d, const struct esp_layer_rule *ru
     return rule->breadth(rule->drafter, &d->tree->tree.nodes[u]);
 }
 
-/* Lists in d->candidates the children that the rule gives to the nodes of a layer. Sets *total
- * to their number and returns the number of children that are not cut. */
+/* Writes the children that the rule gives to the nodes of a layer to d->candidates. Sets *total
+ * to the number of these children and returns the number of children that are not cut. */
 static int list_candidates(struct esp_draft *d, const struct esp_layer_rule *rule,
                            const int32_t *layer, int count, int *total)
 {
@@ -101,7 +101,7 @@ static int draw_layer(struct esp_draft *d, const struct esp_layer_rule *rule, in
     int n = 0;
     for (int round = 0; room > 0; round++) {
         int wanted = 0;
-        for (int i = 0; i < count; i++) /* the breadth is known after the first draw */
+        for (int i = 0; i < count; i++) /* the breadth is known only after the first draw */
             if (round == 0 || round < breadth_of(d, rule, layer[i]))
                 parents[wanted++] = layer[i];
         if (wanted == 0)
@@ -169,7 +169,8 @@ int esp_draft_grow(struct esp_draft *d, const struct esp_layer_rule *rule)
 /* ------------------------------------------------------------------ independent paths */
 
 /* Lists the parents of the next draws: the last node of every path that continues, `width`
- * times each, until the tree is full. Sets the reason of the nodes at which paths end. */
+ * times each, until the tree is full. Stores at the last node of each ended path why the path
+ * ends. */
 static int plan_draws(struct esp_draft *d, const struct esp_path_rule *rule, const int32_t *end,
                       int paths, int level, int room, int32_t *parents)
 {

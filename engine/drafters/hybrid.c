@@ -47,8 +47,8 @@ struct state {
     bool alone;                            /* the draft model was not used */
     int joined;                            /* index of the first node that is not from the draft
                                               model */
-    struct rate length[ESP_MATCH_CLASSES]; /* path length in retrieved trees, by class */
-    struct rate right[ESP_MATCH_CLASSES];  /* fraction of correct guesses, by class */
+    struct rate length[ESP_MATCH_CLASSES]; /* path length in retrieved trees of each class */
+    struct rate right[ESP_MATCH_CLASSES];  /* fraction of correct guesses of each class */
     struct rate model;                     /* path length in the model's nodes */
 };
 

@@ -11,8 +11,8 @@
  * If the draft has not computed that token, because it was a leaf, the first pass also computes
  * that token.
  *
- * Right after a prompt, the target has not computed anything for the token before the root.
- * Then the static action that was best in training is used.
+ * Right after a prompt, the target has not computed anything for the token before the root. In
+ * this case, the static action that was best in training is used.
  *
  * A selector identifies the models by their vocabulary and norms. If the target is widened
  * (--width), the selector reads its states in the original size. It therefore also works with
@@ -137,9 +137,9 @@ static int bind_selector(void *memory, const struct esp_params *values,
 static const char *note(const void *memory)
 {
     const struct state *s = memory;
-    return s->other_costs ? "nde: its selector was trained with the costs of these models in "
-                            "another width or number format; the text is as good, but other "
-                            "trees may be faster here"
+    return s->other_costs ? "nde: its selector was trained with the costs of these models in a "
+                            "different width or number format; the text is just as good, but "
+                            "other trees may be faster here"
                           : NULL;
 }
 
@@ -346,8 +346,8 @@ const struct esp_drafter_ops esp_drafter_nde = {
     .source = "delayed-tree-expansion, sec. 6",
     .differs =
         "the selector is trained on pieces of one text, which the target continues. There is "
-        "also a selector for Traversal. For each root, the trees from which the values of "
-        "all actions are computed are drawn together: every action uses the same four draws. "
+        "also a selector for Traversal. For each root, the values of all actions are "
+        "computed from trees that are drawn together: every action uses the same four draws. "
         "Parameters that give the same tree are one action. With the loss of equation 12 "
         "alone, the policy always chooses the same tree. Therefore .03 of the policy's "
         "entropy is subtracted from the loss, training starts from the best static trees, "

@@ -7,10 +7,10 @@
  * after the same token. With suffix=on the tree also has the guesses of drafter `suffix` and of
  * the expected text, and recycled tokens below these guesses.
  *
- * The paper's tree has a fixed shape of 80 nodes. On a CPU rows are more expensive. Therefore
- * the likeliest nodes are added first, by learned probabilities, and only as many nodes as are
- * worth the measured cost of their rows (goodput_copied.h). If every tree would lose time, no
- * tree is verified. With cost=off the tree has the N likeliest nodes.
+ * The paper's tree has a fixed shape of 80 nodes. On a CPU, rows are more expensive than on a
+ * GPU. Therefore the likeliest nodes are added first, by learned probabilities, and only as
+ * many nodes as are worth the measured cost of their rows (goodput_copied.h). If every tree
+ * would lose time, no tree is verified. With cost=off the tree has the N likeliest nodes.
  */
 #include "engine/drafters/drafter.h"
 
@@ -28,8 +28,8 @@ static const struct esp_param params[] = {
     [SUFFIX] = {"suffix", ESP_CHOICE, 0, 1, 1, .choices = "off|on",
                 .help = "also draft what followed the same tokens earlier in the text"},
     [COST] = {"cost", ESP_CHOICE, 0, 1, 1, .choices = "off|on",
-              .help = "draft only nodes that save more time than their rows cost, by measured "
-                      "costs"},
+              .help = "draft only nodes that save more time than their rows cost (costs are "
+                      "measured)"},
     {0},
 };
 

@@ -217,7 +217,7 @@ static void close_encoder(void *state)
 
 const struct esp_drafter_ops esp_drafter_respell = {
     .name = "respell",
-    .summary = "the text that a draft with another vocabulary writes, in the target's tokens",
+    .summary = "for a draft with another vocabulary: its text, encoded as the target's tokens",
     .source = "Timor et al. 2025, alg. 2",
     .differs =
         "only the last 8 tokens of the text are encoded again, and the chain is always the "

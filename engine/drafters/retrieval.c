@@ -5,8 +5,8 @@
 
 #include "engine/recycled.h"
 
-static const double KEPT = 0.97; /* decay per tested position */
-static const double WEIGHT = 2;  /* the prior has the weight of guesses with this sum of q */
+static const double KEPT = 0.97; /* decay of the counts per tested position */
+static const double WEIGHT = 2;  /* the prior counts as much as guesses with this sum of q */
 static const double MOST = 0.98; /* maximum probability of a guess */
 static const double PRIOR_EXPECTED = 0.9;
 

@@ -5,15 +5,16 @@
  *   - the expected text: the automaton contains it, and a pointer follows it (follow.h);
  *   - recycled tokens: tokens that the target found likely after the same token (recycled.h).
  *     They are also added below guesses of the other sources.
- * If several sources guess the same token below the same parent, this is one guess. Its source
- * is then the first of these: the expected text, the text, recycled tokens. The first two
- * sources depend on several tokens of the context, recycled tokens only on the last one. The
- * guess has the probability that its source gives, because the largest of several estimates
+ * If several sources guess the same token below the same parent, they make one guess. Its
+ * source is then the first of these: the expected text, the text, recycled tokens. The first
+ * two sources depend on several tokens of the context, recycled tokens only on the last token.
+ * The guess has the probability that its source gives, because the largest of several estimates
  * would be too high on average.
  *
  * The relative frequency of a copied token is badly calibrated: far too high after a match of
- * one token that occurred twice, far too low after a match of ten tokens. Therefore the ratio
- * of correct guesses to the sum of their frequencies is learned for each class of guesses.
+ * one token that occurred twice, far too low after a match of ten tokens. Therefore a ratio
+ * is learned for each class of guesses: the number of correct guesses divided by the summed
+ * frequencies of all guesses.
  * There is one class for each range of match lengths, five classes for the expected text, and
  * one for recycled tokens. The ratio is learned in every iteration, even if the guesses were
  * not verified: the committed tokens show which guesses were right.

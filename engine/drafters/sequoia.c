@@ -26,7 +26,7 @@ static const struct esp_param params[] = {
 
 struct state {
     struct esp_rank_rates rates;
-    double planned[ESP_RANKS]; /* rates that the shape was made for */
+    double planned[ESP_RANKS]; /* the rates for which the shape was made */
     int planned_nodes, planned_depth;
     double expected; /* expected tokens per iteration */
     struct esp_shape shape;

@@ -214,7 +214,8 @@ static int32_t followed_state(const struct esp_suffix *s, int32_t state)
     return state;
 }
 
-/* A candidate: the likeliest of the continuations of a node that are not in the tree yet. */
+/* A candidate for the tree: the likeliest continuation of `parent` that is not in the tree
+ * yet. */
 struct open {
     int32_t parent, edge;
     int32_t total; /* summed counts of all continuations of the parent */

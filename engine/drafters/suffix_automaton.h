@@ -48,7 +48,7 @@ struct esp_suffix {
     int slots;
 };
 
-/* Updates the automaton to this text, or to the last 8,192 to 16,384 tokens of a longer one.
+/* Updates the automaton to this text, or to the last 8,192 to 16,384 tokens of a longer text.
  * If the text only grew, just the new tokens are added. If it returns ESP_E_MEMORY, the
  * automaton is empty. */
 int esp_suffix_read(struct esp_suffix *suffix, const int32_t *text, int length);
@@ -72,7 +72,7 @@ struct esp_guess {
 
 enum { ESP_GUESSES = 256 }; /* maximum number of guesses */
 /* Maximum number of tokens of a text in the automaton. There is a limit because a text can be
- * endless, and because a repetitive text takes time for each repetition. */
+ * endless, and because each repetition in a repetitive text takes time. */
 enum { ESP_SUFFIX_MOST = 1 << 14 };
 
 struct esp_guess_plan {

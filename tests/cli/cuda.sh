@@ -124,7 +124,7 @@ ESPALIER_EMU_MEMORY=187000000 $ESPALIER generate -p Once -n 4 --backend cuda --m
     >"$work/out" 2>"$work/err"
 check "without --context, the context is shortened to fit" cmp -s "$work/out" "$work/plain"
 check "a message says that the context was shortened" \
-    grep -q "room for texts of [1-7][0-9][0-9] of the model's 768 tokens" "$work/err"
+    grep -q "room for texts of [1-7][0-9][0-9] tokens; the model allows 768" "$work/err"
 ESPALIER_EMU_MEMORY=187000000 ESPALIER_EMU_NODE=200000 $ESPALIER generate -p Once -n 4 --backend cuda --max-nodes 64 \
     --drafter linear >"$work/out" 2>"$work/err"
 check "without memory for graphs, passes run without graphs" cmp -s "$work/out" "$work/plain"
@@ -161,8 +161,8 @@ $(ESPALIER_EMU_MEMORY=178000000 $run --backend cuda --exact --record "$work/r" >
 EOT
 check "a small GPU that copies layers writes the same text" cmp -s "$work/out" "$work/plain"
 check "a --gpu-memory that is too small is reported" fails 1 "not enough GPU memory: .* allowed by --gpu-memory" $run --backend cuda --gpu-memory 2M
-check "--gpu-memory is refused for the CPU" fails 1 "the limit for it is --memory" $run --backend cpu --gpu-memory 10M
-check "--memory is refused for a GPU" fails 1 "is --gpu-memory" $run --backend cuda --memory 10M
+check "--gpu-memory is refused for the CPU" fails 1 "use --memory instead" $run --backend cpu --gpu-memory 10M
+check "--memory is refused for a GPU" fails 1 "use --gpu-memory instead" $run --backend cuda --memory 10M
 check "--gpu-memory needs a size" fails 1 "gpu-memory takes a size" $run --gpu-memory much
 
 # Any call of the CUDA runtime can fail. Here, one call of a run is made to fail, early or late in the run.
