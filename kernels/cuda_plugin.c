@@ -27,8 +27,8 @@
 static const char *const names[] = {"libespalier-cuda.so", "libespalier-cuda12.so"};
 enum { NAMES = sizeof names / sizeof *names };
 
-/* Writes the path of a plugin that is in the folder of `file`, or in `folder`, which is
- * relative to that folder. Returns false if there is no readable file. */
+/* Writes the path of a plugin in the folder of `file` followed by `folder`, which is "" or a
+ * relative path. Returns false if there is no readable file. */
 static bool beside(const char *file, const char *folder, const char *name, char *path,
                    size_t size)
 {

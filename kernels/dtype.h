@@ -71,14 +71,15 @@ enum {
 }; /* bytes of the largest block */
 
 const char *esp_dtype_name(enum esp_dtype dtype); /* e.g. "Q4_K" */
-/* Returns the type with this name, or ESP_DTYPE_COUNT. */
+/* Returns the type with this name, or ESP_DTYPE_COUNT if there is none. */
 enum esp_dtype esp_dtype_find(const char *name);
 bool esp_dtype_quantised(enum esp_dtype dtype);
 int esp_dtype_block(enum esp_dtype dtype); /* numbers in a block; 1 for floats */
 size_t esp_dtype_block_bytes(enum esp_dtype dtype);
 /* Returns the fields of a block; the list ends with a field whose count is 0. */
 const struct esp_dtype_field *esp_dtype_fields(enum esp_dtype dtype);
-/* Returns the bytes of a row of `columns` numbers, which is a multiple of the block size. */
+/* Returns how many bytes a row of `columns` numbers takes. `columns` must be a multiple of the
+ * block size. */
 size_t esp_dtype_row_bytes(enum esp_dtype dtype, int columns);
 
 float esp_half_to_float(uint16_t half);

@@ -40,12 +40,12 @@ struct esp_tensor_file {
 };
 
 /* A matrix or vector in the model file. Row r of the matrix starts at row
- * (r / block) * stride + r % block of `data`, so that one matrix can be read out of a fused
- * one (gpt_neox interleaves q, k and v per head). A plain matrix has block = stride = rows. A
- * vector is a matrix with one column: its element r is found by the same rule, so a fused bias
- * is read in the same way. Vectors are never quantised. The number of columns of a quantised
- * matrix is a multiple of the block size of its dtype. If the model does not have a tensor, its
- * `data` is NULL. */
+ * (r / block) * stride + r % block of `data`, so that a single matrix can be read from a fused
+ * matrix (gpt_neox interleaves q, k and v per head). A plain matrix has block = stride = rows.
+ * A vector is a matrix with one column: its element r is found by the same rule, so a fused
+ * bias is read in the same way. Vectors are never quantised. The number of columns of a
+ * quantised matrix is a multiple of the block size of its dtype. If the model does not have a
+ * tensor, its `data` is NULL. */
 struct esp_tensor {
     /* Row-major, unaligned. If `source` is not NULL, nothing is read from `data`. It is then
      * non-NULL only to show that the tensor exists. */
@@ -186,17 +186,19 @@ struct esp_layer {
     /* If `router` has data, a mixture of experts replaces gate, up and down. The router
      * (experts, hidden) chooses the `experts_used` experts with the highest probabilities, and
      * their outputs are added with these probabilities as weights. `expert` is an array
-     * (experts) with the three matrices of each expert. If the layer has gate, up and down as
-     * well, these are an expert that all tokens use. Its output is multiplied by the sigmoid of
-     * shared_gate (1, hidden), if there is one. */
+     * (experts) with the three matrices of each expert. If the layer has gate, up and down,
+     * too, they are the matrices of a shared expert, which all tokens use. The output of the
+     * shared expert is multiplied by the sigmoid of shared_gate (1, hidden), if there is
+     * one. */
     struct esp_tensor router, router_bias, shared_gate;
-    struct esp_tensor
-        choice_bias; /* (experts, 1), optional: added to the weights only to choose experts */
+    /* (experts, 1), optional: when experts are chosen, this is added to their weights. The
+     * outputs are then added without it. */
+    struct esp_tensor choice_bias;
     struct esp_expert *expert;
 
-    /* In this layer, a row sees only the last `window` of the rows that the batch lets it see.
-     * Its own row is one of these. 0 means all rows. Such rows have consecutive positions, so
-     * the row at position t sees positions t - window + 1 to t. */
+    /* In this layer, a row sees only the last `window` rows among those that the batch lets it
+     * see. These include the row itself. 0 means that it sees all of them. Such rows have
+     * consecutive positions, so the row at position t sees positions t - window + 1 to t. */
     int window;
     enum esp_rotation rotation;
 };
@@ -258,7 +260,7 @@ struct esp_model_desc {
     /* RMSNorms of the embedding and of the input, for fc: (hidden, 1) each, optional. EAGLE-3
      * has only norm_input. */
     struct esp_tensor norm_embedding, norm_input;
-    /* EAGLE-3: what fc reads is divided into `fc_norms` equal parts, and norm_fc[i] is the
+    /* EAGLE-3: the input of fc is divided into `fc_norms` equal parts, and norm_fc[i] is the
      * RMSNorm of part i: (input / fc_norms, 1). fc_norms = 0 means that there are no norms. */
     struct esp_tensor norm_fc[ESP_FC_NORMS];
     int fc_norms;

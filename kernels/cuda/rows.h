@@ -1,10 +1,10 @@
 /* rows.h - shared by the operations of kernels/row_ops.def, which compute with rows of logits
  * or probabilities on the device.
  *
- * The file of an operation has its kernel and its function esp_cuda_NAME(). This function
- * checks the arguments in the same way as cpu/rows.c, copies them to where kernels can read
- * them (to the device or to pinned memory), and launches the kernel. It waits if the caller
- * wants the values now.
+ * Each operation has a file with a kernel and a function esp_cuda_NAME(). This function checks
+ * the arguments in the same way as cpu/rows.c, copies them to where kernels can read them (to
+ * the device or to pinned memory), and launches the kernel. It waits if the caller wants the
+ * values now.
  *
  * Results must not depend on how a row is divided among blocks. Comparisons are exact: a value
  * and its index become one integer, a rank (rank.h), and the smallest rank of a set does not
@@ -57,7 +57,7 @@ static __device__ __forceinline__ void esp_add_halves(unsigned *low, unsigned *h
 /* Returns the number of rows for which one launch can find the k largest values, or 0 if this
  * takes several launches. */
 int esp_cuda_top_k_at_once(int n, int k);
-/* Returns the bytes of work memory that top_k needs for a row of n values. No operation needs
+/* Returns how many bytes of work memory top_k needs for a row of n values. No operation needs
  * more. */
 size_t esp_cuda_top_k_work(int n);
 
@@ -134,7 +134,7 @@ void esp_cuda_transfer_close(struct esp_cuda_transfer *t);
  * that have not been delivered yet. */
 int esp_cuda_refuse(struct esp_rows *rows);
 
-/* Returns the bytes that `count` arguments or results take. */
+/* Returns how many bytes `count` arguments or results take. */
 template <typename T> static inline size_t esp_cuda_room(size_t count)
 {
     return (count * sizeof(T) + 15) / 16 * 16;

@@ -78,8 +78,8 @@ static __device__ int32_t walk(const double *value, int first, int count, double
     return token;
 }
 
-/* Returns to thread 0 the token at which the running total exceeds u * total, or -1 if no token
- * has a probability above 0. */
+/* Thread 0 gets the token at which the running total exceeds u * total, or -1 if no token has a
+ * probability above 0. All other threads get -1. */
 static __device__ int32_t invert(const struct draw &f, int n, double u, const double *totals,
                                  struct shared_part *s)
 {

@@ -9,7 +9,8 @@
  * combine, the CPU adds in a different order, so the last bits of its sums may differ. The cost
  * of the order used here is a chain of vocabulary / 256 additions in one thread.
  *
- * combine, remove and the residual of ratio.cu differ only in the function. It is a struct with
+ * combine, remove and the residual of ratio.cu differ only in the function. The function is a
+ * struct with
  *     __device__ double operator()(int token) const;
  *     enum { clears }; // if the sum is 0: true sets the row to 0, false leaves it unchanged
  *
@@ -76,7 +77,7 @@ static __device__ void esp_chunk_sums(const F &f, int from, int to, int n, doubl
 }
 
 /* Returns the total of all chunks to every thread of a block. `room` (chunks) is shared memory
- * that can be reused when this returns. `sums` may be the same memory. */
+ * that can be reused when this returns. `sums` and `room` may be the same memory. */
 static __device__ inline double esp_sum_of_chunks(const double *sums, int chunks, double *room)
 {
     if (sums != room)

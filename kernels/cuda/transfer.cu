@@ -1,4 +1,5 @@
-/* transfer.cu - copies arguments of calls on rows to the device, and their results back.
+/* transfer.cu - copies the arguments of calls on rows to the device, and copies the results of
+ * these calls to the host.
  *
  * Arguments are written to pinned memory. Kernels read small arguments there, over the bus;
  * larger arguments are first copied to the device. Kernels write results to pinned memory. So a

@@ -46,7 +46,7 @@ struct loader {
     void *user;
     char *piece[2]; /* (piece_bytes) in pinned memory */
     size_t piece_bytes;
-    float *wide;             /* room for a row as floats */
+    float *wide;             /* memory for one row of floats */
     struct turned turned[2]; /* two, because rows of gate and up alternate */
     int turned_last;
     char *tile_rows; /* 16 rows of a quantised matrix, as stored in the file */
@@ -195,7 +195,8 @@ static struct source find_or_zero(find_source *find, const void *user, int row, 
     return row < rows ? find(user, row) : (struct source){NULL, NULL, -1};
 }
 
-/* Sends `rows` floats, the biases of the sources that `find` returns, padded with zeros. */
+/* Sends the biases of `rows` rows as floats, and then zeros up to `padded` floats. `find`
+ * returns the source of each row. */
 static void send_floats(struct loader *l, const float *to, int rows, size_t padded,
                         find_source *find, const void *user)
 {
@@ -545,7 +546,7 @@ static void put_mixer(struct loader *l, int i, struct esp_cuda_layer *to)
     }
 }
 
-/* Returns the index of a layer among the layers with attention, or among the recurrent layers.
+/* Returns how many layers of the same kind (attention or recurrent) come before this layer.
  */
 static int place_of(const struct esp_model_desc *d, int layer)
 {
@@ -727,9 +728,10 @@ static void set_types(struct esp_cuda_weights *w)
 
 /* ------------------------------------------------------------------ the limit */
 
-/* Returns how many layers should be streamed. This is the smallest number with which the model
- * fits into the memory limit or, if it never fits, the number with which it needs the fewest
- * bytes. *bytes becomes the number of bytes that the model then needs on the device. */
+/* Returns how many layers should be streamed. This is the smallest number for which the model
+ * fits into the memory limit. If the model never fits, this is the number for which the model
+ * needs the fewest bytes. Writes to *bytes how many bytes the model then needs on the
+ * device. */
 static int fit(const struct esp_model_desc *d, size_t *bytes)
 {
     const size_t left = esp_memory_limit_left(&d->limit);

@@ -111,7 +111,8 @@ static int open_one(struct esp_cuda_weights **weights, struct esp_cuda_backend *
     return ESP_OK;
 }
 
-/* Combines the progress of several parts, which are loaded one after another. */
+/* Turns the progress of several parts, which are loaded one after another, into one
+ * progress. */
 struct progress_of_parts {
     esp_progress *progress;
     void *user;
