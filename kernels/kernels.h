@@ -417,7 +417,8 @@ struct esp_sampling {
  * discarded: nothing is written to the callers' memory after the failure. */
 enum esp_delivery { ESP_NOW, ESP_LATER };
 
-/* A draft step: softmax() and then top_k() of the rows that got logits, in batch order. */
+/* Describes a draft step: the call runs softmax() and then top_k() on the rows that got logits,
+ * in batch order. */
 struct esp_step {
     struct esp_sampling sampling;
     int k;
@@ -438,7 +439,7 @@ struct esp_kernel_time {
     double bytes; /* weights, keys and values read; 0 means unknown */
 };
 
-/* Properties of a device, for predict() (struct esp_backend_ops). */
+/* Describes the device for which predict() (struct esp_backend_ops) predicts times. */
 struct esp_device_speed {
     double read_rate; /* bytes per second */
     double clock;     /* cycles per second; 0 means the clock rate of the device that is open */
@@ -449,7 +450,8 @@ struct esp_device_speed {
 enum { ESP_WAY_SIZES = 13 };
 enum esp_way { ESP_WAY_VECTORS, ESP_WAY_TILES, ESP_WAYS };
 struct esp_way_times {
-    /* Indices: type; 0 or 1 for activations of 16 or 8 bits; size (rows, ascending); way. */
+    /* The four indices are: the type of the weights; 0 for activations of 16 bits or 1 for 8
+     * bits; the number of the size (sizes are numbers of rows, in ascending order); the way. */
     double ns[ESP_DTYPE_COUNT][2][ESP_WAY_SIZES][ESP_WAYS];
 };
 
@@ -537,15 +539,15 @@ struct esp_backend_ops {
      * that is as much as the limit allows, but at least the minimum that the weights need. */
     size_t (*memory_free)(const struct esp_backend *backend);
     size_t (*weights_need)(const struct esp_model_desc *desc);
-    /* Timing on a device, because the host's clock cannot time asynchronous calls. mark()
-     * queues a time stamp of the device in slot 0..ESP_MARKS-1; between() waits for the later
-     * of two time stamps and returns the seconds between them. */
+    /* These two functions measure times on the device, because the host's clock cannot time
+     * asynchronous calls. mark() queues a time stamp of the device in slot 0..ESP_MARKS-1;
+     * between() waits for the later of two time stamps and returns the seconds between them. */
     void (*mark)(struct esp_backend *backend, int slot);
     double (*between)(struct esp_backend *backend, int from, int to);
     /* Measures how fast the device reads a block of this size, in bytes per second. Returns 0
      * if there is no memory for the block. */
     double (*read_rate)(struct esp_backend *backend, size_t bytes);
-    /* Runs a pass (without a draft step) twice, and times the kernels of the second one on the
+    /* Runs a pass (without a draft step) twice, and times the kernels of the second run on the
      * device: at most `most` kinds, in order of execution. Returns the number of kinds, or a
      * negative status. */
     int (*time_kernels)(struct esp_cache *cache, const struct esp_batch *batch,
@@ -556,10 +558,10 @@ struct esp_backend_ops {
     int (*predict)(struct esp_backend *backend, const struct esp_model_desc *desc, int rows,
                    int context, const struct esp_device_speed *speed,
                    struct esp_kernel_time *kernel, int most);
-    /* For products that can be computed in two ways with bit-identical results. way_key()
-     * returns a key that identifies the processor and the code that were timed, or "" if there
-     * is only one way. measure_ways() measures the types of these weights for which `times` is
-     * not complete; after that, the backend uses the faster way for each type. Returns how many
+    /* Some products can be computed in two ways, with bit-identical results. way_key() returns
+     * a key that identifies the processor and the code that were timed, or "" if there is only
+     * one way. measure_ways() measures the types of these weights for which `times` is not
+     * complete; after that, the backend uses the faster way for each type. Returns how many
      * types it measured. */
     const char *(*way_key)(const struct esp_backend *backend);
     int (*measure_ways)(struct esp_weights *weights, struct esp_way_times *times);
@@ -588,13 +590,13 @@ struct esp_backend_ops {
     int (*plan_ranks)(struct esp_backend *backend, const struct esp_model_desc *desc,
                       struct esp_rank_plan *plan, struct esp_rank_costs *costs, char *err,
                       size_t errlen);
-    /* For a backend that computes recurrent layers. state_bytes() returns the size of a
-     * model's states, or 0 if it has none. checkpoint_bytes() returns the size of a copy, which
-     * also contains the updates of an incomplete chunk. fold() adds the updates of all complete
-     * chunks of rows folded..prefix-1 to the states; `dropped` tokens of the text have no row.
-     * After fold(), state_save() copies the states after the first `length` = prefix + dropped
-     * tokens of the text to slot 0..desc->state_slots-1. state_load() restores this copy, and
-     * `folded` with it. */
+    /* A backend that computes recurrent layers has these functions. state_bytes() returns the
+     * size of a model's states, or 0 if it has none. checkpoint_bytes() returns the size of a
+     * copy, which also contains the updates of an incomplete chunk. fold() adds the updates of
+     * all complete chunks of rows folded..prefix-1 to the states; `dropped` tokens of the text
+     * have no row. After fold(), state_save() copies the states after the first `length` =
+     * prefix + dropped tokens of the text to slot 0..desc->state_slots-1. state_load() restores
+     * this copy, and `folded` with it. */
     size_t (*state_bytes)(const struct esp_model_desc *desc);
     size_t (*checkpoint_bytes)(const struct esp_model_desc *desc);
     int (*fold)(struct esp_cache *cache, int prefix, int dropped);

@@ -2,10 +2,10 @@
  * backends use it.
  *
  * A text is cut into chunks of ESP_STATE_CHUNK tokens. A state is computed only for the start
- * of a chunk. The value that a row reads from the state after its token is computed from two
- * things: the state before the row's chunk, and the stored updates of the row's ancestors in
- * the chunk. This is the chunk form of Yang et al., "Gated Delta Networks", 2024, section 3, on
- * a path of a tree. So no state has to be stored for each row of a tree. Chunks depend on
+ * of a chunk. A row needs a value of the state after its own token. This value is computed from
+ * two things: the state before the row's chunk, and the stored updates of the row's ancestors
+ * in the chunk. This is the chunk form of Yang et al., "Gated Delta Networks", 2024, section 3,
+ * on a path of a tree. So no state has to be stored for each row of a tree. Chunks depend on
  * positions alone, so the same operations compute a row's numbers, whatever other rows are in
  * its pass.
  *
@@ -46,9 +46,9 @@ struct esp_state_plan {
     int room;    /* largest number of entries */
     int ring;    /* number of slots, at least `room` */
     int dropped; /* number of rows that the window had dropped at the last pass */
-    /* The cache that stores the states, if it is not this one; otherwise NULL. Passes over this
-     * cache do not change the owner's states, except that a pass that begins a text sets them
-     * to zero. */
+    /* If another cache stores the states, the owner, this points to that cache; otherwise it is
+     * NULL. Passes over the plan's own cache do not change the owner's states, except that a
+     * pass that begins a text sets them to zero. */
     struct esp_cache *owner;
 
     /* The following members describe the current pass. */
@@ -62,8 +62,8 @@ struct esp_state_plan {
     int32_t *member;               /* (room) rows of the batch, sorted by group, ascending */
     int32_t *batch_slot;           /* (room) slot of each row of the batch */
     int32_t *follower;             /* (room) group that begins after an entry, or 0 */
-    /* (room) for each row, counted from the prefix: the previous row in its path, and the row's
-     * entry. */
+    /* (room) Index: row, counted from the prefix. before: the previous row in the path of the
+     * row; known: the entry of the row. */
     int32_t *before, *known;
 };
 

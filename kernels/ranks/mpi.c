@@ -36,7 +36,7 @@ enum { MOST_PATH = 4096, MOST_ARGUMENTS = 32 };
 struct library {
     const char *says, *program;
     const char *hosts;      /* the option that takes the names of machines */
-    const char *options[4]; /* to allow threads on any core, and more ranks than cores */
+    const char *options[4]; /* these allow threads on any core, and more ranks than cores */
 };
 
 #define OPEN_MPI                                                                               \

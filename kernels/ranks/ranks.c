@@ -103,8 +103,8 @@ static void add_lap(struct esp_rank_lap *to, const struct esp_rank_lap *from)
     to->hop += from->hop;
 }
 
-/* Returns the lap to which exchange number `which` of a pass belongs: one entry for every rank.
- * If there are too many laps, neighbouring laps are merged in pairs. */
+/* Returns the lap to which exchange number `which` of a pass belongs. The result points to one
+ * entry for every rank. If there are too many laps, neighbouring laps are merged in pairs. */
 static struct esp_rank_lap *lap_of(struct esp_ranks *r, int which)
 {
     const int most = most_laps(r), n = r->count;

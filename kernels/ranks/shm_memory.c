@@ -90,9 +90,9 @@ static void describe(int status, char *text, size_t size)
         snprintf(text, size, "exit code %d", WEXITSTATUS(status));
 }
 
-/* Finds the line that says why the ranks ended, in the output of a launcher and its processes.
- * This is a message of a rank, or else a message of the launcher, or else the first line.
- * Returns whether a rank wrote it. */
+/* Searches the output of a launcher and its processes for the line that says why the ranks
+ * ended. Prefers a message of a rank, then a message of the launcher, then the first line.
+ * Returns whether a rank wrote the line. */
 static bool read_log(const struct esp_shm *s, char *line, size_t size)
 {
     static const char *const telling[] = {"espalier: ", "noticed that ", "BAD TERMINATION"};
