@@ -1,11 +1,13 @@
-/* dtype.h - how the numbers of a tensor are stored: floats, and blocks of small integers.
+/* dtype.h - describes how the numbers of a tensor are stored: as floats, or as blocks of small
+ * integers.
  *
- * A quantised row is a row of blocks. A block of 32 or 256 numbers contains integers for them
- * and the scales (and, in Q4_K and Q5_K, the minima) that turn the integers back into numbers.
- * The layouts are the same as in GGUF files; dtype.c describes them. The number of columns of a
- * quantised tensor is a multiple of the block size. Functions with a dtype argument do not
- * check that it is a type in the list below. Code that reads a type from a file must use
- * esp_dtype_find(), and code that gets a model from elsewhere must use esp_model_desc_check().
+ * A quantised row is a row of blocks. A block of 32 or 256 numbers contains an integer for each
+ * number. It also contains the scales (and, in Q4_K and Q5_K, the minima) that turn the
+ * integers back into numbers. The layouts are the same as in GGUF files; dtype.c describes
+ * them. The number of columns of a quantised tensor is a multiple of the block size. Functions
+ * with a dtype argument do not check that it is a type in the list below. Code that reads a
+ * type from a file must use esp_dtype_find(), and code that gets a model from elsewhere must
+ * use esp_model_desc_check().
  */
 #ifndef ESP_DTYPE_H
 #define ESP_DTYPE_H

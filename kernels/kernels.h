@@ -47,8 +47,8 @@ struct esp_tensor_file {
  * quantised matrix is a multiple of the block size of its dtype. If the model does not have a
  * tensor, its `data` is NULL. */
 struct esp_tensor {
-    /* Row-major, unaligned. If `source` is not NULL, nothing is read from `data`. It is then
-     * non-NULL only to show that the tensor exists. */
+    /* Row-major, unaligned. If `source` is not NULL, nothing is read from `data`. In this case
+     * `data` is non-NULL only to show that the tensor exists. */
     const void *data;
     enum esp_dtype dtype;
     int rows, columns; /* (out, in); a vector has columns = 1 */
@@ -75,9 +75,10 @@ struct esp_tensor {
     bool logarithm; /* a stored number x of a vector stands for -e^x; reads give -e^x */
     struct esp_tensor_file *source; /* NULL if the tensor is in memory, at `data` */
     size_t offset;                  /* where the first row begins in `source` */
-    /* If stored_rows is not 0, the tensor is larger than the stored one (F32 and BF16 only;
-     * engine/model/inflate.h). Row r is then stored row r % stored_rows, repeated to `columns`
-     * numbers and divided by `divisor`, a power of two. If `divisor` is 0, all numbers are 0.
+    /* If stored_rows is not 0, the tensor is larger than the stored tensor (F32 and BF16 only;
+     * engine/model/inflate.h). Row r consists of the stored row r % stored_rows, repeated to
+     * `columns` numbers and divided by `divisor`, a power of two. If `divisor` is 0, all
+     * numbers are 0.
      */
     int stored_rows, stored_columns, divisor;
     /* If not NULL, this tensor is a copy of the matrix `original`, quantised to `dtype`
@@ -107,7 +108,7 @@ enum esp_rotation { ESP_ROTATION_GLOBAL, ESP_ROTATION_LOCAL, ESP_ROTATION_NONE }
 /* The ways in which a layer mixes a token with the tokens before it. A layer with
  * ESP_MIXER_NONE does not mix tokens: it is only an MLP. All mixers except attention are
  * recurrent. A recurrent layer has a state that each token changes, and a causal convolution
- * over the token and the conv_kernel - 1 tokens before it. In the following, c are the
+ * over the token and the conv_kernel - 1 tokens before it. In the following, c stands for the
  * convolved values. S is the state of a head (key_dim, value_dim), which is zero before the
  * first token. W x is the product of the matrix W and the layer's input x:
  *   ESP_MIXER_CONV (LFM2's short convolution; there is no S): out = (out_gate x) * c, where
@@ -309,9 +310,9 @@ struct esp_model_desc {
      * number differs from `vocabulary` if the model reads tokens of one vocabulary and gives
      * logits for another. */
     int output_tokens;
-    /* NULL, or the weights of another model on the same backend. If its embedding or head is
-     * the same tensor as this model's, it is shared, not copied. The lender must outlive the
-     * weights of this model. */
+    /* NULL, or the weights of another model on the same backend, the lender. If the embedding
+     * or the head of the lender is the same tensor as in this model, it is shared, not copied.
+     * The lender must outlive the weights of this model. */
     struct esp_weights *lender;
     /* True if the weights are divided among the backend's ranks (kernels/ranks); ignored if
      * there are none. Models that read hidden states cannot be divided. */
@@ -331,10 +332,10 @@ struct esp_model_desc {
 
 /* ------------------------------------------------------------------ one forward pass */
 
-/* Numbers of the hidden states that a pass can return. For 0 <= i < layers, state i of a model
- * is the residual stream before layer i. State `layers` is the residual stream after the last
- * layer, before the final norm. State ESP_STATE_NORMED is the output of the final norm, from
- * which logits are computed. */
+/* A pass can return hidden states, which have these numbers. For 0 <= i < layers, state i of a
+ * model is the residual stream before layer i. State `layers` is the residual stream after the
+ * last layer, before the final norm. State ESP_STATE_NORMED is the output of the final norm,
+ * from which logits are computed. */
 enum { ESP_STATE_NORMED = -1, ESP_MAX_STATES = 4 };
 
 struct esp_states {
@@ -380,7 +381,8 @@ struct esp_batch {
      * rows that are not after it. Committed rows change the states of recurrent layers; for the
      * other rows, see struct esp_cache. Models without recurrent layers ignore this number. */
     int text;
-    /* Limits what the rows see; NULL means no limit. Only for a backend with `windows`. */
+    /* Limits what the rows see; NULL means no limit. Allowed only if the backend has
+     * `windows`. */
     const struct esp_window *window;
     /* Where logits are written, or NULL. If this has more columns than the model has tokens,
      * the other columns get -1e30, which is probability 0. If it has fewer, the logits without
@@ -467,9 +469,9 @@ struct esp_weights {
     size_t bytes; /* memory that the weights take */
 };
 /* Counts the updates of the states of recurrent layers in the passes over a cache, and the
- * bytes that these passes read and wrote for them. A part of a state stays in the processor's
- * cache during a pass, so it is read from memory at most once in a pass, and written at most
- * once. */
+ * bytes that these passes read and wrote for the updates. A part of a state stays in the
+ * processor's cache during a pass, so it is read from memory at most once in a pass, and
+ * written at most once. */
 struct esp_state_traffic {
     int64_t steps;         /* number of updates: one for each row and recurrent layer */
     int64_t read, written; /* bytes of states, from and to memory */
@@ -480,14 +482,14 @@ struct esp_state_traffic {
 enum { ESP_STATE_CHUNK = 8 };
 
 /* For recurrent layers, a cache contains the state of each layer after the first `folded`
- * tokens of the text and, for each later row, the input of the layer and the update with which
- * the row changes the state. `folded` is a multiple of ESP_STATE_CHUNK. All rows of a pass
- * follow rows folded..prefix-1; rows that a window dropped are included in these numbers. A
- * pass first adds the updates of all complete chunks of rows folded..prefix-1 to the states.
- * After that it adds the updates of the chunks that its committed rows (`text`) complete.
- * `prefix` must not be less than `folded`, except that prefix 0 begins a new text. To go back
- * further in a text, load a copy of the states. Updates are stored for up to twice as many rows
- * as a batch may have; a batch that needs more is refused (ESP_E_ARGUMENT). */
+ * tokens of the text. For each later row, it contains the input of the layer and the update,
+ * with which the row changes the state. `folded` is a multiple of ESP_STATE_CHUNK. All rows of
+ * a pass follow rows folded..prefix-1; rows that a window dropped are included in these
+ * numbers. A pass first adds the updates of all complete chunks of rows folded..prefix-1 to the
+ * states. After that it adds the updates of the chunks that its committed rows (`text`)
+ * complete. `prefix` must not be less than `folded`, except that prefix 0 begins a new text. To
+ * go back further in a text, load a copy of the states. Updates are stored for up to twice as
+ * many rows as a batch may have; a batch that needs more is refused (ESP_E_ARGUMENT). */
 struct esp_cache {
     struct esp_weights *weights;
     size_t bytes;
@@ -512,7 +514,7 @@ struct esp_backend_ops {
     bool gives_states; /* passes can return hidden states (see esp_batch.states) */
     bool windows;      /* rows of a pass can be limited to a window (see esp_batch.window) */
 
-    /* Opens the backend. `threads` may be 0 for one thread per performance core. Fails with
+    /* Opens the backend. threads = 0 means one thread per performance core. Fails with
      * ESP_E_UNSUPPORTED if the machine has no such device, and with ESP_E_DEVICE if it has one
      * that does not work. */
     int (*open)(struct esp_backend **backend, int threads, char *err, size_t errlen);
@@ -534,9 +536,10 @@ struct esp_backend_ops {
      * bits instead of 16 if weights have fewer than 8 bits. NULL means there is only one
      * mode. */
     void (*set_exact)(struct esp_backend *backend, bool exact);
-    /* For a backend with separate memory. memory_free() returns the number of free bytes.
-     * weights_need() returns the number of bytes that weights will take. With a memory limit,
-     * that is as much as the limit allows, but at least the minimum that the weights need. */
+    /* A backend with separate memory has these functions. memory_free() returns the number of
+     * free bytes. weights_need() returns the number of bytes that weights will take. With a
+     * memory limit, that is as much as the limit allows, but at least the minimum that the
+     * weights need. */
     size_t (*memory_free)(const struct esp_backend *backend);
     size_t (*weights_need)(const struct esp_model_desc *desc);
     /* These two functions measure times on the device, because the host's clock cannot time
@@ -609,8 +612,8 @@ struct esp_backend_ops {
 #include "kernels/row_ops.def"
 };
 
-/* Operations are called through backend->ops. For a backend that is loaded only when it is
- * opened, these tables have only name, summary, open and open_device. */
+/* Operations are called through backend->ops. If a backend is loaded only when it is opened,
+ * its table here has only name, summary, open and open_device. */
 extern const struct esp_backend_ops esp_backend_cpu, esp_backend_cuda;
 
 #ifdef __cplusplus

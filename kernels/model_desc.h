@@ -74,7 +74,8 @@ bool esp_tensor_same(const struct esp_tensor *a, const struct esp_tensor *b);
  * or its head. */
 bool esp_model_desc_lent(const struct esp_model_desc *desc, const struct esp_tensor *tensor);
 
-/* Returns how many bytes the memory limit leaves for weights; SIZE_MAX without a limit. */
+/* Returns how many bytes the memory limit leaves for weights, or SIZE_MAX if there is no
+ * limit. */
 size_t esp_memory_limit_left(const struct esp_memory_limit *limit);
 
 /* Returns whether this layer is streamed if `count` of `layers` layers are streamed at even

@@ -23,7 +23,7 @@ struct esp_walk_step {
  * the committed text. Every other entry comes after its parent. */
 struct esp_state_walk {
     int count, texts;
-    int32_t *parent;            /* (count) the state before each entry; -1: the state in memory */
+    int32_t *parent;            /* (count) index of the parent; -1 means the state in memory */
     struct esp_walk_step *step; /* (count) the steps, in order */
     int32_t *size, *heavy, *first, *next, *pending, *level; /* (count + 1) scratch memory */
 };

@@ -1,5 +1,5 @@
-/* predict.cu - predicts the time of each kind of kernel in a pass. If measurements differ from
- * the predictions, they show where this model of the device is wrong.
+/* predict.cu - predicts the time of each kind of kernel in a pass. A measurement that differs
+ * from its prediction shows where this model of the device is wrong.
  *
  * The code of a pass is run, but launches are only recorded, and memory is not allocated.
  * model_layers.cu and the launchers decide as usual which kernels to launch, and with how many
@@ -19,8 +19,8 @@
  *             because their waits overlap. A persistent block waits only once between two
  *             tiles, and the time of the reads during this wait is subtracted.
  *
- * The constants are assumptions, from NVIDIA's documents and common microbenchmarks; none was
- * measured with this program.
+ * The constants are assumptions that come from NVIDIA's documents and from common
+ * microbenchmarks. None was measured with this program.
  */
 #include "kernels/cuda/cuda.h"
 
@@ -64,7 +64,7 @@ static double most(double a, double b)
     return a > b ? a : b;
 }
 
-/* Returns the seconds that the loops of all blocks take. busiest: number of blocks on the
+/* Returns how many seconds the loops of all blocks take. busiest: number of blocks on the
  * busiest multiprocessor; under_way: number of blocks that run at the same time. */
 static double loop_of(const struct esp_cuda_prediction *p, double blocks, double busiest,
                       double under_way)
@@ -109,7 +109,8 @@ static void read_ahead(struct esp_cuda_prediction *p, const struct esp_launch *l
     p->cost.waits--;
 }
 
-/* Returns how many seconds `waves` waves of blocks take in all before and after their loops. */
+/* Returns how many seconds `waves` waves of blocks take before and after their loops, in
+ * total. */
 static double end_of(const struct esp_cuda_prediction *p, double waves, double under_way)
 {
     const double end = p->cost.end_cycles / p->speed.clock;

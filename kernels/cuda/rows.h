@@ -64,7 +64,7 @@ size_t esp_cuda_top_k_work(int n);
 /* Returns the factor by which softmax.h multiplies logits for this temperature. */
 float esp_cuda_softmax_factor(double temperature);
 
-/* The arguments of the kernels of softmax and top_k: which rows they process, and how. */
+/* Tells the kernels of softmax and top_k which rows to process, and how. */
 struct esp_cuda_job {
     float *data; /* rows of `stride` numbers */
     size_t stride;
@@ -130,8 +130,8 @@ int esp_cuda_transfer_open(struct esp_cuda_backend *b, struct esp_cuda_transfer 
                            size_t bytes);
 void esp_cuda_transfer_close(struct esp_cuda_transfer *t);
 
-/* Returns the status of a call with wrong arguments. As for every failure, discards all answers
- * that have not been delivered yet. */
+/* Returns the status of a call with wrong arguments. Like every failure, this discards all
+ * answers that have not been delivered yet. */
 int esp_cuda_refuse(struct esp_rows *rows);
 
 /* Returns how many bytes `count` arguments or results take. */
@@ -162,7 +162,7 @@ static inline int esp_cuda_put(struct esp_rows *rows, const T *from, size_t coun
 }
 
 /* Returns pinned memory to which a kernel writes an answer. If `to` is not NULL, the answer is
- * copied from there to `to` when the stream is idle. */
+ * copied from this memory to `to` when the stream is idle. */
 void *esp_cuda_promise_bytes(struct esp_rows *rows, void *to, size_t bytes);
 template <typename T>
 static inline T *esp_cuda_promise(struct esp_rows *rows, size_t count, T *to)

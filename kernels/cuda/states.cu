@@ -1,5 +1,5 @@
-/* states.cu - the states of recurrent layers: their memory, copies of them, and the plan of a
- * pass. mixer.cu has the arithmetic.
+/* states.cu - allocates and copies the states of recurrent layers, and sends the plan of a pass
+ * to the device. mixer.cu has the arithmetic.
  *
  * The host makes the plan (state_plan.h) and sends it before the pass. Convolutions read the
  * inputs of the last tokens before a pass. These inputs stay in their slots, so a pass moves no

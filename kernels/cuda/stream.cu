@@ -24,7 +24,7 @@ struct streamed_layer {
 
 struct esp_cuda_stream {
     struct esp_cuda_backend *backend;
-    int layers, streamed;         /* layers: in the model; streamed: in the host's memory */
+    int layers, streamed;         /* number of all layers, and of layers in the host's memory */
     struct streamed_layer *layer; /* (streamed) in the order of the model */
     char *host;                   /* pinned */
     size_t host_bytes;

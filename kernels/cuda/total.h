@@ -47,8 +47,8 @@ static __device__ __forceinline__ double esp_plus(double a, double b)
 #endif
 }
 
-/* 16 threads call this to sum one chunk. Returns the sum to the first of these threads. If the
- * chunk is after the last one, the sum is 0. Every thread of the warp must call this. */
+/* 16 threads call this to sum one chunk. The first of these threads gets the sum. If the chunk
+ * is after the last one, the sum is 0. Every thread of the warp must call this. */
 template <class F>
 static __device__ __forceinline__ double esp_chunk_sum(const F &f, int chunk, int n)
 {
@@ -123,7 +123,7 @@ template <class F>
 static __global__ void esp_total_kernel(F f, int n, float *out, double *sums, unsigned *counter,
                                         double *total, double *result)
 {
-    ESP_SHARED(double, room); /* (chunks), and then an int */
+    ESP_SHARED(double, room); /* a double per chunk, and then an int */
     const int chunks = (n + ESP_CHUNK - 1) / ESP_CHUNK, per = ESP_PART / ESP_CHUNK;
     const int from = blockIdx.x * per, to = from + per < chunks ? from + per : chunks;
     esp_chunk_sums(f, from, to, n, sums + from);

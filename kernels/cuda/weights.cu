@@ -136,7 +136,7 @@ static void read_row(struct loader *l, const struct source *s, char *to, size_t 
 
 /* ------------------------------------------------------------------ sending */
 
-/* Returns the bytes of the model on the device and on the host together. */
+/* Returns how many bytes the model takes on the device and on the host together. */
 static size_t all_bytes(const struct loader *l)
 {
     return l->w->base.bytes + esp_cuda_stream_host_bytes(l->w->stream);
@@ -610,9 +610,10 @@ static const float *put_frequencies(struct loader *l, const float *values)
     return put_vector(l, &t);
 }
 
-/* Takes memory for what does not belong to a layer and for the first norms of all layers, and
- * sends both. The kernels of the previous layer compute a layer's first norm (norm.h). At that
- * time a streamed layer may not have arrived yet, so its first norm stays on the device. */
+/* Takes memory for the tensors that do not belong to a layer, and for the first norms of all
+ * layers. Sends all of these. The kernels of the previous layer compute a layer's first norm
+ * (norm.h). At that time a streamed layer may not have arrived yet, so its first norm stays on
+ * the device. */
 static void put_rest(struct loader *l)
 {
     struct esp_cuda_weights *w = l->w;

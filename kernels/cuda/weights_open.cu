@@ -126,7 +126,7 @@ static bool part_progress(void *user, const char *what, size_t done, size_t tota
 }
 
 /* Opens a rank's part of a model on each GPU. A model may borrow matrices from another model,
- * the lender, and use its cache. It is then divided in the same way as the lender. */
+ * the lender, and use its cache. Such a model is divided in the same way as the lender. */
 static int open_parts(struct esp_weights **weights, struct esp_cuda_gpus *gpus,
                       const struct esp_model_desc *desc, esp_progress *progress, void *user,
                       char *err, size_t errlen)
@@ -196,7 +196,7 @@ int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *back
     const char *undivided = desc->divided && cuda->gpus ? undivided_of(desc) : NULL;
     if (undivided)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "several GPUs cannot divide a model with %s yet; use one GPU",
+                        "a model with %s cannot be divided among several GPUs yet; use one GPU",
                         undivided);
     if (desc->divided && cuda->gpus)
         return open_parts(weights, cuda->gpus, desc, progress, user, err, errlen);

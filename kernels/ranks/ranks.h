@@ -1,4 +1,4 @@
-/* ranks.h - communication between processes that compute one model together.
+/* ranks.h - declares functions for exchanges between processes that compute one model together.
  *
  * Rank 0 is the program. It opens the group and sends orders, which the other ranks carry out
  * (serve.h). All ranks call the same functions in the same order. Numbers are only copied

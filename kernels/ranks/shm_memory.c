@@ -1,4 +1,4 @@
-/* shm_memory.c - rounds in shared memory; see shm.h.
+/* shm_memory.c - implements rounds of exchanges in shared memory; see shm.h.
  *
  * Every rank counts the rounds that it has written. To wait for another rank, a rank reads that
  * counter in a loop for 20 us and then sleeps until it changes. It wakes up regularly to check

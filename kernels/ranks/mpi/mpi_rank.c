@@ -257,7 +257,7 @@ int main(int argc, char **argv)
     const bool runs = argc > 1 && argv[1][0] != '-';
     if ((!serves && !runs) || (serves && count != atoi(argv[3])) || count < 2 ||
         count > ESP_MAX_RANKS) {
-        fprintf(stderr, "espalier: give mpirun -n RANKS (2 to %d) %s espalier generate ...\n",
+        fprintf(stderr, "espalier: use mpirun -n RANKS (2 to %d) %s espalier generate ...\n",
                 ESP_MAX_RANKS, argv[0]);
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
