@@ -67,9 +67,9 @@ struct esp_state_plan {
     int32_t *before, *known;
 };
 
-/* Returns the number of entries that a plan must have room for if batches have at most `batch`
- * rows: the rows of a batch, the same number of rows that were accepted after the last pass,
- * and the tokens of an incomplete chunk. */
+/* Returns how many entries a plan must have room for if batches have at most `batch` rows.
+ * There are entries for the rows of a batch, for at most as many rows that were accepted after
+ * the last pass, and for the tokens of an incomplete chunk. */
 static inline int esp_state_plan_room(int batch)
 {
     return 2 * batch + ESP_STATE_CHUNK - 1;
@@ -80,11 +80,12 @@ static inline int esp_state_plan_room(int batch)
 size_t esp_state_plan_bytes(int room);
 void esp_state_plan_lay_out(struct esp_state_plan *plan, void *memory);
 
-/* These functions make a plan, without slots. Call begin(), then add() for every token of the
- * text that is not in the states yet and for every row of the batch, and then end(). add()
- * returns the new entry. In its path, this entry follows entry `parent`, or the state in memory
- * if parent = -1. The first `text` entries are tokens of the committed text, and the last
- * `rows` entries are rows of the batch. The plan has room for one array element per entry. */
+/* These functions make a plan, but do not set its slots. Call begin(), then add() for every
+ * token of the text that is not in the states yet and for every row of the batch, and then
+ * end(). add() returns the new entry. In its path, this entry follows entry `parent`, or the
+ * state in memory if parent = -1. The first `text` entries are tokens of the committed text,
+ * and the last `rows` entries are rows of the batch. The arrays of the plan must have room for
+ * all entries. */
 void esp_state_plan_begin(struct esp_state_plan *plan);
 int esp_state_plan_add(struct esp_state_plan *plan, int parent);
 void esp_state_plan_end(struct esp_state_plan *plan, int text, int rows);

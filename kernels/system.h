@@ -1,6 +1,6 @@
-/* system.h - functions that need different code on each operating system. system_linux.c and
- * system_darwin.c (macOS) define them; no other file depends on the system. Programs that this
- * process starts do not inherit the descriptors that these functions open.
+/* system.h - declares functions that need different code on each operating system.
+ * system_linux.c and system_darwin.c (macOS) define them; no other file depends on the system.
+ * Programs that this process starts do not inherit the descriptors that these functions open.
  */
 #ifndef ESP_SYSTEM_H
 #define ESP_SYSTEM_H
@@ -78,7 +78,7 @@ void esp_end_with_parent(void);
 pid_t esp_start_apart(const char *program, char *const argv[], int file, int inherited,
                       int log);
 /* Waits until the shared word differs from `seen`, and another process has announced this with
- * esp_wake_for_change(). Waits not much longer than `seconds`. */
+ * esp_wake_for_change(). Does not wait much longer than `seconds`. */
 void esp_wait_for_change(_Atomic uint32_t *word, uint32_t seen, double seconds);
 void esp_wake_for_change(_Atomic uint32_t *word);
 /* Removes the pending signals that are in `set`, so that they have no effect. These signals

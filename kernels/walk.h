@@ -1,4 +1,5 @@
-/* walk.h - the order in which a pass computes the recurrent states that rows of a tree read.
+/* walk.h - finds the order in which a pass computes the recurrent states that rows of a tree
+ * read.
  *
  * Such a state follows a chunk of tokens (state_plan.h) and is computed from the state before
  * the chunk. The walk is depth first. It stores the states that are still needed on a small
