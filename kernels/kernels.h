@@ -192,8 +192,8 @@ struct esp_layer {
      * shared expert is multiplied by the sigmoid of shared_gate (1, hidden), if there is
      * one. */
     struct esp_tensor router, router_bias, shared_gate;
-    /* (experts, 1), optional: when experts are chosen, this is added to their weights. The
-     * outputs are then added without it. */
+    /* (experts, 1), optional: this is added to the experts' weights when experts are chosen,
+     * but not when their outputs are added. */
     struct esp_tensor choice_bias;
     struct esp_expert *expert;
 

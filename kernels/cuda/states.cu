@@ -198,8 +198,8 @@ struct keep_args {
     int first, count, dropped, folded, room, ring;
 };
 
-/* Moves the inputs of the rows that the cache keeps to consecutive slots. A thread moves one
- * column of a layer's inputs, for all rows in ascending order. Grid: (columns, layers). */
+/* After rows were accepted, moves the inputs of these rows to consecutive slots. A thread moves
+ * one column of a layer's inputs, for all rows in ascending order. Grid: (columns, layers). */
 static __global__ void keep_inputs_kernel(struct keep_args a)
 {
     const size_t column = (size_t)blockIdx.x * THREADS + threadIdx.x;

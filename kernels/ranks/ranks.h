@@ -55,7 +55,7 @@ struct esp_transport {
      * to_first: true if only rank 0 will read. All ranks must pass the same values. */
     int (*meet)(struct esp_ranks *ranks, const size_t *bytes, bool to_first);
     /* Tells the other ranks that this rank is alive. A rank calls this while it works for a
-     * long time without meet(). */
+     * long time without calling meet(). */
     void (*beat)(struct esp_ranks *ranks);
     /* Ends the group with an error message. */
     void (*fail)(struct esp_ranks *ranks, const char *sentence);
