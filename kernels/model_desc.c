@@ -680,8 +680,9 @@ int esp_model_desc_check(const struct esp_model_desc *d, char *err, size_t errle
     struct checker c = {.layer = -1, .err = err, .errlen = errlen};
     if (!fits_together(d))
         return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "the model's dimensions (layers %d, hidden %d, heads %d over %d, "
-                        "head_dim %d, rotary %d, ffn %d, vocabulary %d) do not fit together",
+                        "the model's dimensions (layers %d, hidden %d, heads %d, key/value "
+                        "heads %d, head_dim %d, rotary %d, ffn %d, vocabulary %d) do not fit "
+                        "together",
                         d->layers, d->hidden, d->heads, d->kv_heads, d->head_dim, d->rotary,
                         d->ffn, d->vocabulary);
     if (!recurrence_fits(d))

@@ -167,8 +167,8 @@ static int take_given(struct esp_ranks **ranks, int count, char *err, size_t err
         close(file);
     if (!s)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "mpirun did not start %d ranks; leave out "
-                        "--ranks and --hosts under mpirun",
+                        "mpirun did not start %d ranks; if mpirun starts the program, "
+                        "leave out --ranks and --hosts",
                         count);
     unsetenv(ESP_RANKS_GIVEN); /* only the first engine of this process has ranks */
     s->parent = getppid();

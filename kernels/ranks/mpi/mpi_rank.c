@@ -139,7 +139,7 @@ static int serve_program(const char *path, int count)
     if (file < 0 || fstat(file, &about) != 0 || about.st_size != (off_t)esp_shm_bytes(count)) {
         fprintf(stderr,
                 "espalier: %s is not memory shared with %d ranks; the first machine of "
-                "--hosts must be this one\n",
+                "--hosts must be this machine\n",
                 path, count);
         return ESP_E_FILE;
     }
