@@ -105,12 +105,12 @@ enum esp_rotation { ESP_ROTATION_GLOBAL, ESP_ROTATION_LOCAL, ESP_ROTATION_NONE }
 // clang-format on
 #define ESP_LAYER_VECTORS(X) ESP_FIRST_NORM(X) ESP_OTHER_VECTORS(X)
 
-/* The ways in which a layer mixes a token with the tokens before it. A layer with
- * ESP_MIXER_NONE does not mix tokens: it is only an MLP. All mixers except attention are
- * recurrent. A recurrent layer has a state that each token changes, and a causal convolution
- * over the token and the conv_kernel - 1 tokens before it. In the following, c stands for the
- * convolved values. S is the state of a head (key_dim, value_dim), which is zero before the
- * first token. W x is the product of the matrix W and the layer's input x:
+/* Says how a layer mixes a token with the tokens before it. A layer with ESP_MIXER_NONE does
+ * not mix tokens: it is only an MLP. All mixers except attention are recurrent. A recurrent
+ * layer has a state that each token changes, and a causal convolution over the token and the
+ * conv_kernel - 1 tokens before it. In the following, c stands for the convolved values. S is
+ * the state of a head (key_dim, value_dim), which is zero before the first token. W x is the
+ * product of the matrix W and the layer's input x:
  *   ESP_MIXER_CONV (LFM2's short convolution; there is no S): out = (out_gate x) * c, where
  *     (in_gate x) * (conv_in x) is convolved.
  *   ESP_MIXER_DELTA (Yang et al., "Gated Delta Networks", 2024, eq. 10): q, k, v = silu(c) in
@@ -482,14 +482,14 @@ struct esp_state_traffic {
 enum { ESP_STATE_CHUNK = 8 };
 
 /* For recurrent layers, a cache contains the state of each layer after the first `folded`
- * tokens of the text. For each later row, it contains the input of the layer and the update,
- * with which the row changes the state. `folded` is a multiple of ESP_STATE_CHUNK. All rows of
- * a pass follow rows folded..prefix-1; rows that a window dropped are included in these
- * numbers. A pass first adds the updates of all complete chunks of rows folded..prefix-1 to the
- * states. After that it adds the updates of the chunks that its committed rows (`text`)
- * complete. `prefix` must not be less than `folded`, except that prefix 0 begins a new text. To
- * go back further in a text, load a copy of the states. Updates are stored for up to twice as
- * many rows as a batch may have; a batch that needs more is refused (ESP_E_ARGUMENT). */
+ * tokens of the text. For each later row, it contains the input of the layer, and the update
+ * that the row makes to the state. `folded` is a multiple of ESP_STATE_CHUNK. All rows of a
+ * pass follow rows folded..prefix-1; rows that a window dropped are included in these numbers.
+ * A pass first adds the updates of all complete chunks of rows folded..prefix-1 to the states.
+ * After that it adds the updates of the chunks that its committed rows (`text`) complete.
+ * `prefix` must not be less than `folded`, except that prefix 0 begins a new text. To go back
+ * further in a text, load a copy of the states. Updates are stored for up to twice as many rows
+ * as a batch may have; a batch that needs more is refused (ESP_E_ARGUMENT). */
 struct esp_cache {
     struct esp_weights *weights;
     size_t bytes;

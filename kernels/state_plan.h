@@ -6,8 +6,8 @@
  * two things: the state before the row's chunk, and the stored updates of the row's ancestors
  * in the chunk. This is the chunk form of Yang et al., "Gated Delta Networks", 2024, section 3,
  * on a path of a tree. So no state has to be stored for each row of a tree. Chunks depend on
- * positions alone, so the same operations compute a row's numbers, whatever other rows are in
- * its pass.
+ * positions alone, so the same operations compute a row's numbers, no matter which other rows
+ * are in its pass.
  *
  * Rows that read the same state are a group. Group 0 reads the state in memory. Every other
  * group begins with the state after a complete chunk: the state of an earlier group to which

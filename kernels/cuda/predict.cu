@@ -45,7 +45,7 @@ struct esp_cuda_prediction {
     struct esp_device_speed speed;
     struct esp_cuda_backend *backend;
     struct esp_cuda_cost cost; /* cost of the next launch */
-    double idle;               /* seconds for which the last launch left the memory idle */
+    double idle;               /* how many seconds the last launch left the memory idle */
     double shared;             /* bytes of shared memory of a multiprocessor */
     double room;               /* bytes of `shared` that the last launch left free */
     double seconds;            /* time of the launches since the last esp_cuda_predicted() */

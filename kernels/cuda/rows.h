@@ -54,14 +54,14 @@ static __device__ __forceinline__ void esp_add_halves(unsigned *low, unsigned *h
         atomicAdd(high, carry);
 }
 
-/* Returns the number of rows for which one launch can find the k largest values, or 0 if this
- * takes several launches. */
+/* Returns for how many rows one launch can find the k largest values, or 0 if k is too large
+ * for the kernel that does this. */
 int esp_cuda_top_k_at_once(int n, int k);
 /* Returns how many bytes of work memory top_k needs for a row of n values. No operation needs
  * more. */
 size_t esp_cuda_top_k_work(int n);
 
-/* Returns the factor by which softmax.h multiplies logits for this temperature. */
+/* Returns the factor with which softmax.h multiplies logits for this temperature. */
 float esp_cuda_softmax_factor(double temperature);
 
 /* Tells the kernels of softmax and top_k which rows to process, and how. */

@@ -8,7 +8,7 @@
  * need them, and sent in pieces: one piece is filled while the previous one is copied. All
  * tensors that a layer's mixer multiplies with its input become one matrix; in attention, these
  * are the tensors for queries, keys and values. The tensors gate and up also become one matrix,
- * in which eight rows of gate and eight rows of up alternate. So one product computes both, and
+ * where eight rows of gate and eight rows of up alternate. So one product computes both, and
  * the thread that has a gate value also has the up value to multiply it with.
  */
 #include "kernels/cuda/blocks.h"
@@ -35,7 +35,7 @@ struct turned {
     char *memory;
 };
 
-/* The state of a walk over the model. A walk takes memory on the device for each tensor in
+/* The state of a walk over the model. A walk reserves memory on the device for each tensor in
  * turn. The first walk does nothing else; the second walk also sends the tensors. */
 struct loader {
     struct esp_cuda_weights *w;
@@ -376,8 +376,8 @@ static void send_rows(struct loader *l, const float *to, const struct esp_tensor
 
 /* ------------------------------------------------------------------ the layout */
 
-/* Takes memory for `count` matrices of 16-bit floats, one after another. `count` is larger than
- * 1 only for experts. */
+/* Reserves memory for `count` adjacent matrices of 16-bit floats. `count` is larger than 1 only
+ * for experts. */
 static struct esp_cuda_matrix take_matrices(struct loader *l, int rows, int columns, bool bias,
                                             int count)
 {
@@ -390,7 +390,7 @@ static struct esp_cuda_matrix take_matrices(struct loader *l, int rows, int colu
     return m;
 }
 
-/* Takes memory for `count` tensors of the same form, which stay quantised or become 16-bit
+/* Reserves memory for `count` tensors of the same form, which stay quantised or become 16-bit
  * floats. */
 static struct esp_cuda_matrix take_tensors(struct loader *l, const struct esp_tensor *t,
                                            const struct esp_tensor *bias, int count)
@@ -455,8 +455,8 @@ static struct esp_cuda_matrix put_tensor(struct loader *l, const struct esp_tens
     return m;
 }
 
-/* Takes memory for gate, up and down of a layer without experts, or of the shared expert, and
- * sends them. */
+/* Reserves memory for gate, up and down of a layer without experts, or of the shared expert,
+ * and sends these matrices. */
 static struct esp_cuda_mlp put_mlp(struct loader *l, const struct esp_layer *from)
 {
     const struct esp_model_desc *d = l->w->base.desc;
@@ -475,8 +475,8 @@ static struct esp_cuda_mlp put_mlp(struct loader *l, const struct esp_layer *fro
     return to;
 }
 
-/* Takes memory for the router, and sends it. If the shared expert has a gate, the gate becomes
- * the router's last row. */
+/* Reserves memory for the router's matrix, and sends it. If the shared expert has a gate, the
+ * gate becomes the last row of this matrix. */
 static void put_router(struct loader *l, const struct esp_layer *from,
                        struct esp_cuda_layer *to)
 {
@@ -490,8 +490,8 @@ static void put_router(struct loader *l, const struct esp_layer *from,
     to->router_bias = put_vector(l, &from->router_bias);
 }
 
-/* Takes memory for the experts of a layer, and sends them. All experts have the same types and
- * biases as the first one, see missing_for() in weights_open.cu. */
+/* Reserves memory for the experts of a layer, and sends their matrices. All experts have the
+ * same types and biases as the first expert; missing_for() in weights_open.cu checks this. */
 static struct esp_cuda_mlp put_experts(struct loader *l, const struct esp_layer *from)
 {
     const struct esp_model_desc *d = l->w->base.desc;
@@ -518,7 +518,7 @@ static struct esp_cuda_mlp put_experts(struct loader *l, const struct esp_layer 
     return to;
 }
 
-/* Takes memory for the matrices of a layer's mixer, and sends them. */
+/* Reserves memory for the matrices of a layer's mixer, and sends them. */
 static void put_mixer(struct loader *l, int i, struct esp_cuda_layer *to)
 {
     const struct esp_model_desc *d = l->w->base.desc;
@@ -557,7 +557,7 @@ static int place_of(const struct esp_model_desc *d, int layer)
     return place;
 }
 
-/* Takes memory for layer `i`, except its first norm, and sends it. */
+/* Reserves memory for layer `i`, except its first norm, and sends it. */
 static void put_layer(struct loader *l, int i, struct esp_cuda_layer *to)
 {
     const struct esp_model_desc *d = l->w->base.desc;
@@ -610,7 +610,7 @@ static const float *put_frequencies(struct loader *l, const float *values)
     return put_vector(l, &t);
 }
 
-/* Takes memory for the tensors that do not belong to a layer, and for the first norms of all
+/* Reserves memory for the tensors that do not belong to a layer, and for the first norms of all
  * layers. Sends all of these. The kernels of the previous layer compute a layer's first norm
  * (norm.h). At that time a streamed layer may not have arrived yet, so its first norm stays on
  * the device. */

@@ -51,7 +51,7 @@ struct esp_rank_plan {
     int begin[ESP_RANK_KIND_COUNT][ESP_MAX_RANKS + 1];
 };
 
-/* The part of a kind that a rank computes: begin..end-1. */
+/* The units of one kind of matrix that a rank computes: begin..end-1. */
 struct esp_rank_part {
     int begin, end;
 };
@@ -65,7 +65,7 @@ int esp_rank_plan_owner(const struct esp_rank_plan *plan, int layer);
 void esp_rank_plan_make(struct esp_rank_plan *plan, const struct esp_model_desc *desc,
                         const struct esp_rank_options *options);
 
-/* Returns the part of a kind that a rank computes. A NULL plan means one rank. */
+/* Returns the units of one kind of matrix that a rank computes. A NULL plan means one rank. */
 struct esp_rank_part esp_rank_plan_part(const struct esp_rank_plan *plan,
                                         const struct esp_model_desc *desc,
                                         enum esp_rank_kind kind, int rank);

@@ -138,7 +138,7 @@ bool esp_shm_program_ended(const struct esp_shm *s)
     return end.si_pid != 0;
 }
 
-/* Returns whether all processes on which this process depends are alive. */
+/* Returns whether all processes that this process depends on are alive. */
 static bool all_live(struct esp_shm *s)
 {
     const bool alone = s->parent > 0 && getppid() != s->parent;
