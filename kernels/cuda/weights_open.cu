@@ -196,7 +196,7 @@ int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *back
     const char *undivided = desc->divided && cuda->gpus ? undivided_of(desc) : NULL;
     if (undivided)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "a model with %s cannot be divided among several GPUs yet; use one GPU",
+                        "several GPUs cannot divide a model with %s yet; use one GPU",
                         undivided);
     if (desc->divided && cuda->gpus)
         return open_parts(weights, cuda->gpus, desc, progress, user, err, errlen);

@@ -113,7 +113,7 @@ for family in qwen3-next nemotron-h nemotron-h-moe lfm2-moe; do
 done
 
 test "${ESPALIER_CUDA_PLUGIN:-}" = none ||
-    check "several GPUs refuse a model with recurrent layers" fails 1 "a model with recurrent layers cannot be divided among several GPUs" \
+    check "several GPUs refuse a model with recurrent layers" fails 1 "several GPUs cannot divide a model with recurrent layers" \
         env ESPALIER_EMU_DEVICES=2 ESPALIER_CUDA_PLUGIN="${ESPALIER_CUDA_PLUGIN:-$BUILD/emu/libespalier-cuda.so}" \
         $ESPALIER generate -p A -n 2 --backend cuda --ranks 2 --context 60 --target "$work/lfm2"
 
