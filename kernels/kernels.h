@@ -310,7 +310,7 @@ struct esp_model_desc {
      * number differs from `vocabulary` if the model reads tokens of one vocabulary and gives
      * logits for another. */
     int output_tokens;
-    /* NULL, or the weights of another model on the same backend, the lender. If the embedding
+    /* NULL, or the weights of the lender, another model on the same backend. If the embedding
      * or the head of the lender is the same tensor as in this model, it is shared, not copied.
      * The lender must outlive the weights of this model. */
     struct esp_weights *lender;

@@ -46,9 +46,9 @@ struct esp_state_plan {
     int room;    /* largest number of entries */
     int ring;    /* number of slots, at least `room` */
     int dropped; /* number of rows that the window had dropped at the last pass */
-    /* If another cache stores the states, the owner, this points to that cache; otherwise it is
-     * NULL. Passes over the plan's own cache do not change the owner's states, except that a
-     * pass that begins a text sets them to zero. */
+    /* The cache that stores the states, if it is not the plan's own cache; otherwise NULL.
+     * Passes over the plan's own cache do not change the owner's states, except that a pass
+     * that begins a text sets them to zero. */
     struct esp_cache *owner;
 
     /* The following members describe the current pass. */
