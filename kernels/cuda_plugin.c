@@ -5,11 +5,11 @@
  * for an older one, but not for a newer one. libespalier-cuda.so is made with the newest
  * toolkit, and libespalier-cuda12.so is made with CUDA 12, for older drivers. The driver is
  * asked for its version, and the first plugin that it can run is used. If it can run none, the
- * plugin for the oldest drivers is loaded, and its error message says so.
+ * plugin for the oldest drivers is loaded, and reports that the driver is too old.
  *
  * Plugins are in the folder of the program or of the library, or where the system looks for
- * libraries. ESPALIER_CUDA_PLUGIN names another plugin, or a folder of plugins. A
- * plugin stays loaded, because the CUDA runtime cannot be unloaded.
+ * libraries. ESPALIER_CUDA_PLUGIN names a different plugin, or a folder of plugins. A plugin
+ * stays loaded, because the CUDA runtime cannot be unloaded.
  */
 #include <dlfcn.h>
 #include <limits.h>
@@ -27,8 +27,8 @@
 static const char *const names[] = {"libespalier-cuda.so", "libespalier-cuda12.so"};
 enum { NAMES = sizeof names / sizeof *names };
 
-/* Writes the path of a plugin that is in the folder of `file`, or in `folder`, which is
- * relative to that folder. Returns false if there is no readable file. */
+/* Writes the path of a plugin in the folder of `file` followed by `folder`, which is "" or a
+ * relative path. Returns false if there is no readable file. */
 static bool beside(const char *file, const char *folder, const char *name, char *path,
                    size_t size)
 {
@@ -84,8 +84,8 @@ static int load(const char *path, const struct esp_cuda_plugin **found, char *er
         plugin->ops_size != sizeof(struct esp_backend_ops)) {
         dlclose(library);
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "%s belongs to another version of espalier, not " ESP_VERSION
-                        "; build and install both together",
+                        "%s belongs to a different version of espalier, not " ESP_VERSION
+                        "; build and install the program and the plugin together",
                         path);
     }
     *found = plugin;

@@ -1,5 +1,5 @@
-/* dense.h - products of a vector with a small matrix on the CPU. The small networks that choose
- * decoding parameters use them (engine/selector). */
+/* dense.h - computes products of a vector with a small matrix on the CPU, for the small
+ * networks that choose decoding parameters (engine/selector). */
 #ifndef ESP_DENSE_H
 #define ESP_DENSE_H
 

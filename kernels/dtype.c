@@ -282,7 +282,7 @@ static int nearest(float x, int low, int high)
     return x < (float)high ? (int)roundf(x) : high;
 }
 
-/* Returns the value nearest to x among the values that this type can represent. */
+/* Returns the value nearest to x among the values that the integers of this type stand for. */
 static int level(const struct codec *c, float x)
 {
     int i = 0;

@@ -1,11 +1,13 @@
-/* dtype.h - how the numbers of a tensor are stored: floats, and blocks of small integers.
+/* dtype.h - describes how the numbers of a tensor are stored: as floats, or as blocks of small
+ * integers.
  *
- * A quantised row is a row of blocks. A block of 32 or 256 numbers contains integers for them
- * and the scales (and, in Q4_K and Q5_K, the minima) that turn the integers back into numbers.
- * The layouts are the same as in GGUF files; dtype.c describes them. The number of columns of a
- * quantised tensor is a multiple of the block size. Functions with a dtype argument do not
- * check that it is a type in the list below. Code that reads a type from a file must use
- * esp_dtype_find(), and code that gets a model from elsewhere must use esp_model_desc_check().
+ * A quantised row is a row of blocks. A block of 32 or 256 numbers contains an integer for each
+ * number. It also contains the scales (and, in Q4_K and Q5_K, the minima) that turn the
+ * integers back into numbers. The layouts are the same as in GGUF files; dtype.c describes
+ * them. The number of columns of a quantised tensor is a multiple of the block size. Functions
+ * with a dtype argument do not check that it is a type in the list below. Code that reads a
+ * type from a file must use esp_dtype_find(), and code that gets a model from elsewhere must
+ * use esp_model_desc_check().
  */
 #ifndef ESP_DTYPE_H
 #define ESP_DTYPE_H
@@ -71,14 +73,15 @@ enum {
 }; /* bytes of the largest block */
 
 const char *esp_dtype_name(enum esp_dtype dtype); /* e.g. "Q4_K" */
-/* Returns the type with this name, or ESP_DTYPE_COUNT. */
+/* Returns the type with this name, or ESP_DTYPE_COUNT if there is none. */
 enum esp_dtype esp_dtype_find(const char *name);
 bool esp_dtype_quantised(enum esp_dtype dtype);
 int esp_dtype_block(enum esp_dtype dtype); /* numbers in a block; 1 for floats */
 size_t esp_dtype_block_bytes(enum esp_dtype dtype);
 /* Returns the fields of a block; the list ends with a field whose count is 0. */
 const struct esp_dtype_field *esp_dtype_fields(enum esp_dtype dtype);
-/* Returns the bytes of a row of `columns` numbers, which is a multiple of the block size. */
+/* Returns how many bytes a row of `columns` numbers takes. `columns` must be a multiple of the
+ * block size. */
 size_t esp_dtype_row_bytes(enum esp_dtype dtype, int columns);
 
 float esp_half_to_float(uint16_t half);

@@ -40,15 +40,15 @@ struct esp_tensor_file {
 };
 
 /* A matrix or vector in the model file. Row r of the matrix starts at row
- * (r / block) * stride + r % block of `data`, so that one matrix can be read out of a fused
- * one (gpt_neox interleaves q, k and v per head). A plain matrix has block = stride = rows. A
- * vector is a matrix with one column: its element r is found by the same rule, so a fused bias
- * is read in the same way. Vectors are never quantised. The number of columns of a quantised
- * matrix is a multiple of the block size of its dtype. If the model does not have a tensor, its
- * `data` is NULL. */
+ * (r / block) * stride + r % block of `data`, so that a single matrix can be read from a fused
+ * matrix (gpt_neox interleaves q, k and v per head). A plain matrix has block = stride = rows.
+ * A vector is a matrix with one column: its element r is found by the same rule, so a fused
+ * bias is read in the same way. Vectors are never quantised. The number of columns of a
+ * quantised matrix is a multiple of the block size of its dtype. If the model does not have a
+ * tensor, its `data` is NULL. */
 struct esp_tensor {
-    /* Row-major, unaligned. If `source` is not NULL, nothing is read from `data`. It is then
-     * non-NULL only to show that the tensor exists. */
+    /* Row-major, unaligned. If `source` is not NULL, nothing is read from `data`. In this case
+     * `data` is non-NULL only to show that the tensor exists. */
     const void *data;
     enum esp_dtype dtype;
     int rows, columns; /* (out, in); a vector has columns = 1 */
@@ -75,9 +75,10 @@ struct esp_tensor {
     bool logarithm; /* a stored number x of a vector stands for -e^x; reads give -e^x */
     struct esp_tensor_file *source; /* NULL if the tensor is in memory, at `data` */
     size_t offset;                  /* where the first row begins in `source` */
-    /* If stored_rows is not 0, the tensor is larger than the stored one (F32 and BF16 only;
-     * engine/model/inflate.h). Row r is then stored row r % stored_rows, repeated to `columns`
-     * numbers and divided by `divisor`, a power of two. If `divisor` is 0, all numbers are 0.
+    /* If stored_rows is not 0, the tensor is larger than the stored tensor (F32 and BF16 only;
+     * engine/model/inflate.h). Row r consists of the stored row r % stored_rows, repeated to
+     * `columns` numbers and divided by `divisor`, a power of two. If `divisor` is 0, all
+     * numbers are 0.
      */
     int stored_rows, stored_columns, divisor;
     /* If not NULL, this tensor is a copy of the matrix `original`, quantised to `dtype`
@@ -104,12 +105,12 @@ enum esp_rotation { ESP_ROTATION_GLOBAL, ESP_ROTATION_LOCAL, ESP_ROTATION_NONE }
 // clang-format on
 #define ESP_LAYER_VECTORS(X) ESP_FIRST_NORM(X) ESP_OTHER_VECTORS(X)
 
-/* The ways in which a layer mixes a token with the tokens before it. A layer with
- * ESP_MIXER_NONE does not mix tokens: it is only an MLP. All mixers except attention are
- * recurrent. A recurrent layer has a state that each token changes, and a causal convolution
- * over the token and the conv_kernel - 1 tokens before it. In the following, c are the
- * convolved values. S is the state of a head (key_dim, value_dim), which is zero before the
- * first token. W x is the product of the matrix W and the layer's input x:
+/* Says how a layer mixes a token with the tokens before it. A layer with ESP_MIXER_NONE does
+ * not mix tokens: it is only an MLP. All mixers except attention are recurrent. A recurrent
+ * layer has a state that each token changes, and a causal convolution over the token and the
+ * conv_kernel - 1 tokens before it. In the following, c stands for the convolved values. S is
+ * the state of a head (key_dim, value_dim), which is zero before the first token. W x is the
+ * product of the matrix W and the layer's input x:
  *   ESP_MIXER_CONV (LFM2's short convolution; there is no S): out = (out_gate x) * c, where
  *     (in_gate x) * (conv_in x) is convolved.
  *   ESP_MIXER_DELTA (Yang et al., "Gated Delta Networks", 2024, eq. 10): q, k, v = silu(c) in
@@ -186,17 +187,19 @@ struct esp_layer {
     /* If `router` has data, a mixture of experts replaces gate, up and down. The router
      * (experts, hidden) chooses the `experts_used` experts with the highest probabilities, and
      * their outputs are added with these probabilities as weights. `expert` is an array
-     * (experts) with the three matrices of each expert. If the layer has gate, up and down as
-     * well, these are an expert that all tokens use. Its output is multiplied by the sigmoid of
-     * shared_gate (1, hidden), if there is one. */
+     * (experts) with the three matrices of each expert. If the layer has gate, up and down,
+     * too, they are the matrices of a shared expert, which all tokens use. The output of the
+     * shared expert is multiplied by the sigmoid of shared_gate (1, hidden), if there is
+     * one. */
     struct esp_tensor router, router_bias, shared_gate;
-    struct esp_tensor
-        choice_bias; /* (experts, 1), optional: added to the weights only to choose experts */
+    /* (experts, 1), optional: this is added to the experts' weights when experts are chosen,
+     * but not when their outputs are added. */
+    struct esp_tensor choice_bias;
     struct esp_expert *expert;
 
-    /* In this layer, a row sees only the last `window` of the rows that the batch lets it see.
-     * Its own row is one of these. 0 means all rows. Such rows have consecutive positions, so
-     * the row at position t sees positions t - window + 1 to t. */
+    /* In this layer, a row sees only the last `window` rows among those that the batch lets it
+     * see. These include the row itself. 0 means that it sees all of them. Such rows have
+     * consecutive positions, so the row at position t sees positions t - window + 1 to t. */
     int window;
     enum esp_rotation rotation;
 };
@@ -258,7 +261,7 @@ struct esp_model_desc {
     /* RMSNorms of the embedding and of the input, for fc: (hidden, 1) each, optional. EAGLE-3
      * has only norm_input. */
     struct esp_tensor norm_embedding, norm_input;
-    /* EAGLE-3: what fc reads is divided into `fc_norms` equal parts, and norm_fc[i] is the
+    /* EAGLE-3: the input of fc is divided into `fc_norms` equal parts, and norm_fc[i] is the
      * RMSNorm of part i: (input / fc_norms, 1). fc_norms = 0 means that there are no norms. */
     struct esp_tensor norm_fc[ESP_FC_NORMS];
     int fc_norms;
@@ -307,9 +310,9 @@ struct esp_model_desc {
      * number differs from `vocabulary` if the model reads tokens of one vocabulary and gives
      * logits for another. */
     int output_tokens;
-    /* NULL, or the weights of another model on the same backend. If its embedding or head is
-     * the same tensor as this model's, it is shared, not copied. The lender must outlive the
-     * weights of this model. */
+    /* NULL, or the weights of the lender, another model on the same backend. If the embedding
+     * or the head of the lender is the same tensor as in this model, it is shared, not copied.
+     * The lender must outlive the weights of this model. */
     struct esp_weights *lender;
     /* True if the weights are divided among the backend's ranks (kernels/ranks); ignored if
      * there are none. Models that read hidden states cannot be divided. */
@@ -329,10 +332,10 @@ struct esp_model_desc {
 
 /* ------------------------------------------------------------------ one forward pass */
 
-/* Numbers of the hidden states that a pass can return. For 0 <= i < layers, state i of a model
- * is the residual stream before layer i. State `layers` is the residual stream after the last
- * layer, before the final norm. State ESP_STATE_NORMED is the output of the final norm, from
- * which logits are computed. */
+/* A pass can return hidden states, which have these numbers. For 0 <= i < layers, state i of a
+ * model is the residual stream before layer i. State `layers` is the residual stream after the
+ * last layer, before the final norm. State ESP_STATE_NORMED is the output of the final norm,
+ * from which logits are computed. */
 enum { ESP_STATE_NORMED = -1, ESP_MAX_STATES = 4 };
 
 struct esp_states {
@@ -378,7 +381,8 @@ struct esp_batch {
      * rows that are not after it. Committed rows change the states of recurrent layers; for the
      * other rows, see struct esp_cache. Models without recurrent layers ignore this number. */
     int text;
-    /* Limits what the rows see; NULL means no limit. Only for a backend with `windows`. */
+    /* Limits what the rows see; NULL means no limit. Allowed only if the backend has
+     * `windows`. */
     const struct esp_window *window;
     /* Where logits are written, or NULL. If this has more columns than the model has tokens,
      * the other columns get -1e30, which is probability 0. If it has fewer, the logits without
@@ -415,7 +419,8 @@ struct esp_sampling {
  * discarded: nothing is written to the callers' memory after the failure. */
 enum esp_delivery { ESP_NOW, ESP_LATER };
 
-/* A draft step: softmax() and then top_k() of the rows that got logits, in batch order. */
+/* Describes a draft step: the call runs softmax() and then top_k() on the rows that got logits,
+ * in batch order. */
 struct esp_step {
     struct esp_sampling sampling;
     int k;
@@ -436,7 +441,7 @@ struct esp_kernel_time {
     double bytes; /* weights, keys and values read; 0 means unknown */
 };
 
-/* Properties of a device, for predict() (struct esp_backend_ops). */
+/* Describes the device for which predict() (struct esp_backend_ops) predicts times. */
 struct esp_device_speed {
     double read_rate; /* bytes per second */
     double clock;     /* cycles per second; 0 means the clock rate of the device that is open */
@@ -447,7 +452,8 @@ struct esp_device_speed {
 enum { ESP_WAY_SIZES = 13 };
 enum esp_way { ESP_WAY_VECTORS, ESP_WAY_TILES, ESP_WAYS };
 struct esp_way_times {
-    /* Indices: type; 0 or 1 for activations of 16 or 8 bits; size (rows, ascending); way. */
+    /* The four indices are: the type of the weights; 0 for activations of 16 bits or 1 for 8
+     * bits; the number of the size (sizes are numbers of rows, in ascending order); the way. */
     double ns[ESP_DTYPE_COUNT][2][ESP_WAY_SIZES][ESP_WAYS];
 };
 
@@ -463,9 +469,9 @@ struct esp_weights {
     size_t bytes; /* memory that the weights take */
 };
 /* Counts the updates of the states of recurrent layers in the passes over a cache, and the
- * bytes that these passes read and wrote for them. A part of a state stays in the processor's
- * cache during a pass, so it is read from memory at most once in a pass, and written at most
- * once. */
+ * bytes that these passes read and wrote for the updates. A part of a state stays in the
+ * processor's cache during a pass, so it is read from memory at most once in a pass, and
+ * written at most once. */
 struct esp_state_traffic {
     int64_t steps;         /* number of updates: one for each row and recurrent layer */
     int64_t read, written; /* bytes of states, from and to memory */
@@ -476,10 +482,10 @@ struct esp_state_traffic {
 enum { ESP_STATE_CHUNK = 8 };
 
 /* For recurrent layers, a cache contains the state of each layer after the first `folded`
- * tokens of the text and, for each later row, the input of the layer and the update with which
- * the row changes the state. `folded` is a multiple of ESP_STATE_CHUNK. All rows of a pass
- * follow rows folded..prefix-1; rows that a window dropped are included in these numbers. A
- * pass first adds the updates of all complete chunks of rows folded..prefix-1 to the states.
+ * tokens of the text. For each later row, it contains the input of the layer, and the update
+ * that the row makes to the state. `folded` is a multiple of ESP_STATE_CHUNK. All rows of a
+ * pass follow rows folded..prefix-1; rows that a window dropped are included in these numbers.
+ * A pass first adds the updates of all complete chunks of rows folded..prefix-1 to the states.
  * After that it adds the updates of the chunks that its committed rows (`text`) complete.
  * `prefix` must not be less than `folded`, except that prefix 0 begins a new text. To go back
  * further in a text, load a copy of the states. Updates are stored for up to twice as many rows
@@ -508,7 +514,7 @@ struct esp_backend_ops {
     bool gives_states; /* passes can return hidden states (see esp_batch.states) */
     bool windows;      /* rows of a pass can be limited to a window (see esp_batch.window) */
 
-    /* Opens the backend. `threads` may be 0 for one thread per performance core. Fails with
+    /* Opens the backend. threads = 0 means one thread per performance core. Fails with
      * ESP_E_UNSUPPORTED if the machine has no such device, and with ESP_E_DEVICE if it has one
      * that does not work. */
     int (*open)(struct esp_backend **backend, int threads, char *err, size_t errlen);
@@ -530,20 +536,21 @@ struct esp_backend_ops {
      * bits instead of 16 if weights have fewer than 8 bits. NULL means there is only one
      * mode. */
     void (*set_exact)(struct esp_backend *backend, bool exact);
-    /* For a backend with separate memory. memory_free() returns the number of free bytes.
-     * weights_need() returns the number of bytes that weights will take. With a memory limit,
-     * that is as much as the limit allows, but at least the minimum that the weights need. */
+    /* A backend with separate memory has these functions. memory_free() returns the number of
+     * free bytes. weights_need() returns the number of bytes that weights will take. With a
+     * memory limit, that is as much as the limit allows, but at least the minimum that the
+     * weights need. */
     size_t (*memory_free)(const struct esp_backend *backend);
     size_t (*weights_need)(const struct esp_model_desc *desc);
-    /* Timing on a device, because the host's clock cannot time asynchronous calls. mark()
-     * queues a time stamp of the device in slot 0..ESP_MARKS-1; between() waits for the later
-     * of two time stamps and returns the seconds between them. */
+    /* These two functions measure times on the device, because the host's clock cannot time
+     * asynchronous calls. mark() queues a time stamp of the device in slot 0..ESP_MARKS-1;
+     * between() waits for the later of two time stamps and returns the seconds between them. */
     void (*mark)(struct esp_backend *backend, int slot);
     double (*between)(struct esp_backend *backend, int from, int to);
     /* Measures how fast the device reads a block of this size, in bytes per second. Returns 0
      * if there is no memory for the block. */
     double (*read_rate)(struct esp_backend *backend, size_t bytes);
-    /* Runs a pass (without a draft step) twice, and times the kernels of the second one on the
+    /* Runs a pass (without a draft step) twice, and times the kernels of the second run on the
      * device: at most `most` kinds, in order of execution. Returns the number of kinds, or a
      * negative status. */
     int (*time_kernels)(struct esp_cache *cache, const struct esp_batch *batch,
@@ -554,10 +561,10 @@ struct esp_backend_ops {
     int (*predict)(struct esp_backend *backend, const struct esp_model_desc *desc, int rows,
                    int context, const struct esp_device_speed *speed,
                    struct esp_kernel_time *kernel, int most);
-    /* For products that can be computed in two ways with bit-identical results. way_key()
-     * returns a key that identifies the processor and the code that were timed, or "" if there
-     * is only one way. measure_ways() measures the types of these weights for which `times` is
-     * not complete; after that, the backend uses the faster way for each type. Returns how many
+    /* Some products can be computed in two ways, with bit-identical results. way_key() returns
+     * a key that identifies the processor and the code that were timed, or "" if there is only
+     * one way. measure_ways() measures the types of these weights for which `times` is not
+     * complete; after that, the backend uses the faster way for each type. Returns how many
      * types it measured. */
     const char *(*way_key)(const struct esp_backend *backend);
     int (*measure_ways)(struct esp_weights *weights, struct esp_way_times *times);
@@ -586,13 +593,13 @@ struct esp_backend_ops {
     int (*plan_ranks)(struct esp_backend *backend, const struct esp_model_desc *desc,
                       struct esp_rank_plan *plan, struct esp_rank_costs *costs, char *err,
                       size_t errlen);
-    /* For a backend that computes recurrent layers. state_bytes() returns the size of a
-     * model's states, or 0 if it has none. checkpoint_bytes() returns the size of a copy, which
-     * also contains the updates of an incomplete chunk. fold() adds the updates of all complete
-     * chunks of rows folded..prefix-1 to the states; `dropped` tokens of the text have no row.
-     * After fold(), state_save() copies the states after the first `length` = prefix + dropped
-     * tokens of the text to slot 0..desc->state_slots-1. state_load() restores this copy, and
-     * `folded` with it. */
+    /* A backend that computes recurrent layers has these functions. state_bytes() returns the
+     * size of a model's states, or 0 if it has none. checkpoint_bytes() returns the size of a
+     * copy, which also contains the updates of an incomplete chunk. fold() adds the updates of
+     * all complete chunks of rows folded..prefix-1 to the states; `dropped` tokens of the text
+     * have no row. After fold(), state_save() copies the states after the first `length` =
+     * prefix + dropped tokens of the text to slot 0..desc->state_slots-1. state_load() restores
+     * this copy, and `folded` with it. */
     size_t (*state_bytes)(const struct esp_model_desc *desc);
     size_t (*checkpoint_bytes)(const struct esp_model_desc *desc);
     int (*fold)(struct esp_cache *cache, int prefix, int dropped);
@@ -605,8 +612,8 @@ struct esp_backend_ops {
 #include "kernels/row_ops.def"
 };
 
-/* Operations are called through backend->ops. For a backend that is loaded only when it is
- * opened, these tables have only name, summary, open and open_device. */
+/* Operations are called through backend->ops. If a backend is loaded only when it is opened,
+ * its table here has only name, summary, open and open_device. */
 extern const struct esp_backend_ops esp_backend_cpu, esp_backend_cuda;
 
 #ifdef __cplusplus

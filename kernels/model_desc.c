@@ -62,9 +62,9 @@ static void read_stored(const struct esp_tensor *t, size_t offset, void *to, siz
     read_bytes(t->source, t->offset, t->data, offset, to, size);
 }
 
-/* Transposes a piece (columns, length) of a stored matrix. Number i * step of line c of the
- * piece becomes number c of row i of `to`. Rows of `to` are `stride` numbers apart. Callers
- * pass a constant `size`, so that memcpy() compiles to a move. */
+/* Transposes a piece (columns, length) of a stored matrix: number i * step in line c of the
+ * piece is copied to number c in row i of `to`. Rows of `to` are `stride` numbers apart.
+ * Callers pass a constant `size`, so that memcpy() compiles to a move. */
 static inline void turn(char *to, size_t stride, const char *piece, size_t columns, size_t rows,
                         size_t length, size_t step, size_t size)
 {
@@ -73,8 +73,8 @@ static inline void turn(char *to, size_t stride, const char *piece, size_t colum
             memcpy(to + (i * stride + c) * size, piece + (c * length + i * step) * size, size);
 }
 
-/* Returns the distance in the file between consecutive rows of a matrix, in stored rows. It
- * is more than 1 if rows of several matrices alternate. */
+/* Returns how many stored rows apart two consecutive rows of a matrix are in the file. This is
+ * more than 1 if rows of several matrices alternate. */
 static size_t step_of(const struct esp_tensor *t)
 {
     return t->block == 1 ? (size_t)t->stride : 1;
@@ -680,8 +680,9 @@ int esp_model_desc_check(const struct esp_model_desc *d, char *err, size_t errle
     struct checker c = {.layer = -1, .err = err, .errlen = errlen};
     if (!fits_together(d))
         return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "the model's dimensions (layers %d, hidden %d, heads %d over %d, "
-                        "head_dim %d, rotary %d, ffn %d, vocabulary %d) do not fit together",
+                        "the model's dimensions (layers %d, hidden %d, heads %d, key/value "
+                        "heads %d, head_dim %d, rotary %d, ffn %d, vocabulary %d) do not fit "
+                        "together",
                         d->layers, d->hidden, d->heads, d->kv_heads, d->head_dim, d->rotary,
                         d->ffn, d->vocabulary);
     if (!recurrence_fits(d))

@@ -43,7 +43,7 @@ enum esp_special {
 
 /* Returns the features that the model has: a sum of ESP_SPECIAL_*. */
 unsigned esp_model_desc_specials(const struct esp_model_desc *desc);
-/* Names the first of these features; NULL if `specials` is 0. */
+/* Returns the name of the first of these features, or NULL if `specials` is 0. */
 const char *esp_special_name(unsigned specials);
 
 /* These functions return whether the model has recurrent layers, how many of its layers have
@@ -70,10 +70,12 @@ struct esp_tensor esp_tensor_slice(const struct esp_tensor *tensor, int first, i
 /* Returns whether two tensors are stored in the same place and form. */
 bool esp_tensor_same(const struct esp_tensor *a, const struct esp_tensor *b);
 
-/* Returns whether the model shares `tensor`, its embedding or its head, with its lender. */
+/* Returns whether the model shares `tensor` with its lender. `tensor` is the model's embedding
+ * or its head. */
 bool esp_model_desc_lent(const struct esp_model_desc *desc, const struct esp_tensor *tensor);
 
-/* Returns how many bytes the memory limit leaves for weights; SIZE_MAX without a limit. */
+/* Returns how many bytes the memory limit leaves for weights, or SIZE_MAX if there is no
+ * limit. */
 size_t esp_memory_limit_left(const struct esp_memory_limit *limit);
 
 /* Returns whether this layer is streamed if `count` of `layers` layers are streamed at even

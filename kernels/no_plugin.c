@@ -1,4 +1,4 @@
-/* no_plugin.c - the CUDA backend of the static program, which cannot load a plugin. */
+/* no_plugin.c - replaces the CUDA backend in the static program, which cannot load a plugin. */
 #include "kernels/cuda/plugin.h"
 #include "kernels/status.h"
 

@@ -1,4 +1,5 @@
-/* product.h - a matrix product in double precision on the CPU, for training small networks. */
+/* product.h - computes matrix products in double precision on the CPU, to train small
+ * networks. */
 #ifndef ESP_PRODUCT_H
 #define ESP_PRODUCT_H
 

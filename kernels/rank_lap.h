@@ -1,4 +1,4 @@
-/* rank_lap.h - the times of a rank between two exchanges with the other ranks. */
+/* rank_lap.h - describes how a rank spends the time from one exchange to the next. */
 #ifndef ESP_RANK_LAP_H
 #define ESP_RANK_LAP_H
 

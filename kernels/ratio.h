@@ -21,7 +21,8 @@
 
 enum { ESP_RATIO_OCTAVES = 12, ESP_RATIO_CLASSES = 2 * ESP_RATIO_OCTAVES * 64 };
 
-/* Returns 0 (p far below q) to ESP_RATIO_CLASSES - 1; class 0 if p = 0. */
+/* Returns the class of p / q, from 0 (p is far below q) to ESP_RATIO_CLASSES - 1. If p = 0, the
+ * class is 0. */
 static inline ESP_HOST_DEVICE int esp_ratio_class(double p, double q)
 {
     const int32_t lowest = (127 - ESP_RATIO_OCTAVES) * 64;

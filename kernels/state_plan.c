@@ -5,7 +5,7 @@
 
 /* ------------------------------------------------------------------ memory */
 
-/* Number of arrays with `room` numbers, and number of arrays with `room` + 1 numbers. */
+/* ARRAYS arrays of a plan have `room` numbers, and LONGER arrays have `room` + 1 numbers. */
 enum { ARRAYS = 6, LONGER = 6 };
 
 size_t esp_state_plan_bytes(int room)
@@ -35,7 +35,8 @@ void esp_state_plan_lay_out(struct esp_state_plan *p, void *memory)
 
 /* ------------------------------------------------------------------ entries and groups */
 
-/* Returns the group that begins after an entry that completes a chunk. */
+/* Returns the group that begins after this entry, which completes a chunk. Adds the group if
+ * there is none yet. */
 static int group_after(struct esp_state_plan *p, int entry)
 {
     if (p->follower[entry] == 0) {

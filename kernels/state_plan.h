@@ -2,12 +2,12 @@
  * backends use it.
  *
  * A text is cut into chunks of ESP_STATE_CHUNK tokens. A state is computed only for the start
- * of a chunk. The value that a row reads from the state after its token is computed from two
- * things: the state before the row's chunk, and the stored updates of the row's ancestors in
- * the chunk. This is the chunk form of Yang et al., "Gated Delta Networks", 2024, section 3, on
- * a path of a tree. So no state has to be stored for each row of a tree. Chunks depend on
- * positions alone, so the same operations compute a row's numbers, whatever other rows are in
- * its pass.
+ * of a chunk. A row needs a value of the state after its own token. This value is computed from
+ * two things: the state before the row's chunk, and the stored updates of the row's ancestors
+ * in the chunk. This is the chunk form of Yang et al., "Gated Delta Networks", 2024, section 3,
+ * on a path of a tree. So no state has to be stored for each row of a tree. Chunks depend on
+ * positions alone, so the same operations compute a row's numbers, no matter which other rows
+ * are in its pass.
  *
  * Rows that read the same state are a group. Group 0 reads the state in memory. Every other
  * group begins with the state after a complete chunk: the state of an earlier group to which
@@ -46,9 +46,9 @@ struct esp_state_plan {
     int room;    /* largest number of entries */
     int ring;    /* number of slots, at least `room` */
     int dropped; /* number of rows that the window had dropped at the last pass */
-    /* The cache that stores the states, if it is not this one; otherwise NULL. Passes over this
-     * cache do not change the owner's states, except that a pass that begins a text sets them
-     * to zero. */
+    /* The cache that stores the states, if it is not the plan's own cache; otherwise NULL.
+     * Passes over the plan's own cache do not change the owner's states, except that a pass
+     * that begins a text sets them to zero. */
     struct esp_cache *owner;
 
     /* The following members describe the current pass. */
@@ -62,14 +62,14 @@ struct esp_state_plan {
     int32_t *member;               /* (room) rows of the batch, sorted by group, ascending */
     int32_t *batch_slot;           /* (room) slot of each row of the batch */
     int32_t *follower;             /* (room) group that begins after an entry, or 0 */
-    /* (room) for each row, counted from the prefix: the previous row in its path, and the row's
-     * entry. */
+    /* (room) Index: row, counted from the prefix. before: the previous row in the path of the
+     * row; known: the entry of the row. */
     int32_t *before, *known;
 };
 
-/* Returns the number of entries that a plan must have room for if batches have at most `batch`
- * rows: the rows of a batch, the same number of rows that were accepted after the last pass,
- * and the tokens of an incomplete chunk. */
+/* Returns how many entries a plan must have room for if batches have at most `batch` rows.
+ * There are entries for the rows of a batch, for at most as many rows that were accepted after
+ * the last pass, and for the tokens of an incomplete chunk. */
 static inline int esp_state_plan_room(int batch)
 {
     return 2 * batch + ESP_STATE_CHUNK - 1;
@@ -80,11 +80,12 @@ static inline int esp_state_plan_room(int batch)
 size_t esp_state_plan_bytes(int room);
 void esp_state_plan_lay_out(struct esp_state_plan *plan, void *memory);
 
-/* These functions make a plan, without slots. Call begin(), then add() for every token of the
- * text that is not in the states yet and for every row of the batch, and then end(). add()
- * returns the new entry. In its path, this entry follows entry `parent`, or the state in memory
- * if parent = -1. The first `text` entries are tokens of the committed text, and the last
- * `rows` entries are rows of the batch. The plan has room for one array element per entry. */
+/* These functions make a plan, but do not set its slots. Call begin(), then add() for every
+ * token of the text that is not in the states yet and for every row of the batch, and then
+ * end(). add() returns the new entry. In its path, this entry follows entry `parent`, or the
+ * state in memory if parent = -1. The first `text` entries are tokens of the committed text,
+ * and the last `rows` entries are rows of the batch. The arrays of the plan must have room for
+ * all entries. */
 void esp_state_plan_begin(struct esp_state_plan *plan);
 int esp_state_plan_add(struct esp_state_plan *plan, int parent);
 void esp_state_plan_end(struct esp_state_plan *plan, int text, int rows);

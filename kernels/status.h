@@ -1,4 +1,4 @@
-/* status.h - how functions report success, failure and progress.
+/* status.h - defines how functions report success, failure and progress.
  *
  * Functions return 0 or more on success and a negative enum esp_status on failure. On failure,
  * functions that take `err` also write one sentence to it, with esp_fail(). This header is part

@@ -1,6 +1,6 @@
-/* system.h - functions that need different code on each operating system. system_linux.c and
- * system_darwin.c (macOS) define them; no other file depends on the system. Programs that this
- * process starts do not inherit the descriptors that these functions open.
+/* system.h - declares functions that need different code on each operating system.
+ * system_linux.c and system_darwin.c (macOS) define them; no other file depends on the system.
+ * Programs that this process starts do not inherit the descriptors that these functions open.
  */
 #ifndef ESP_SYSTEM_H
 #define ESP_SYSTEM_H
@@ -52,8 +52,8 @@ void esp_use_large_pages(void *begin, size_t bytes);
 /* Writes the path of the running program. Returns false if it is unknown or does not fit. */
 bool esp_program_path(char *path, size_t size);
 /* Opens a second descriptor of an open file for reading. If *direct becomes true, this
- * descriptor bypasses the page cache, and reads must be of whole pages, into
- * memory that is aligned to a page. Returns -1 on failure. */
+ * descriptor bypasses the page cache, and reads must be of whole pages, into memory that is
+ * aligned to a page. Returns -1 on failure. */
 int esp_open_direct(int file, bool *direct);
 /* Tells the system that these bytes of a file need not stay in the page cache. */
 void esp_drop_cached(int file, off_t begin, off_t bytes);
@@ -78,7 +78,7 @@ void esp_end_with_parent(void);
 pid_t esp_start_apart(const char *program, char *const argv[], int file, int inherited,
                       int log);
 /* Waits until the shared word differs from `seen`, and another process has announced this with
- * esp_wake_for_change(). Waits not much longer than `seconds`. */
+ * esp_wake_for_change(). Does not wait much longer than `seconds`. */
 void esp_wait_for_change(_Atomic uint32_t *word, uint32_t seen, double seconds);
 void esp_wake_for_change(_Atomic uint32_t *word);
 /* Removes the pending signals that are in `set`, so that they have no effect. These signals

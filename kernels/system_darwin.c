@@ -1,5 +1,5 @@
-/* system_darwin.c - the functions of system.h for macOS. They have not run on a Mac yet; the
- * tests compile them with the headers of tests/darwin.
+/* system_darwin.c - defines the functions of system.h for macOS. They have not run on a Mac
+ * yet; the tests compile them with the headers of tests/darwin.
  */
 #include "kernels/system.h"
 

@@ -1,4 +1,4 @@
-/* system_linux.c - the functions of system.h for Linux. */
+/* system_linux.c - defines the functions of system.h for Linux. */
 #include "kernels/system.h"
 
 #include <fcntl.h>

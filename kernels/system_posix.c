@@ -1,4 +1,4 @@
-/* system_posix.c - the functions of system.h that are the same on all systems. */
+/* system_posix.c - defines the functions of system.h that are the same on all systems. */
 #include "kernels/system.h"
 
 #include <errno.h>

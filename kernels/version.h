@@ -1,4 +1,5 @@
-/* version.h - the version of espalier, which program, library and GPU backend must share. */
+/* version.h - defines the version of espalier. The program, the library and the GPU backend
+ * must have the same version. */
 #ifndef ESP_VERSION_H
 #define ESP_VERSION_H
 

@@ -1,4 +1,5 @@
-/* walk.h - the order in which a pass computes the recurrent states that rows of a tree read.
+/* walk.h - finds the order in which a pass computes the recurrent states that rows of a tree
+ * read.
  *
  * Such a state follows a chunk of tokens (state_plan.h) and is computed from the state before
  * the chunk. The walk is depth first. It stores the states that are still needed on a small
@@ -23,7 +24,7 @@ struct esp_walk_step {
  * the committed text. Every other entry comes after its parent. */
 struct esp_state_walk {
     int count, texts;
-    int32_t *parent;            /* (count) the state before it; -1 means the state in memory */
+    int32_t *parent;            /* (count) index of the parent; -1 means the state in memory */
     struct esp_walk_step *step; /* (count) the steps, in order */
     int32_t *size, *heavy, *first, *next, *pending, *level; /* (count + 1) scratch memory */
 };

@@ -27,7 +27,7 @@ static const double FIRST = 4, LEAST = 0.01, MOST = 0.5;
 
 static const struct esp_param params[] = {
     [THRESHOLD] = {"threshold", ESP_REAL, 0, 1, 0,
-                   .help = "draw while v is at least this; 0: predicted, to get N nodes"},
+                   .help = "draw while the value v is at least this; 0: predicted for N nodes"},
     [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 64,
            .help = "maximum number of nodes; with threshold=0 the mean number, at most 2 N"},
     {0},

@@ -79,7 +79,7 @@ static int select_path(struct esp_verify *v)
 
 const struct esp_verifier_ops esp_verifier_traversal = {
     .name = "traversal",
-    .summary = "from the leaves up: test whole paths before shorter ones",
+    .summary = "test paths from the leaves up: whole paths before shorter paths",
     .source = "Weng et al. 2025; delayed-tree-expansion, sec. 3.2",
     .differs = "a token that was drawn again is tested as a separate leaf next to its first "
                "instance, so that independent draws need no copies of subtrees",

@@ -1,11 +1,11 @@
-/* predict.cu - predicts the time of each kind of kernel in a pass. If measurements differ from
- * the predictions, they show where this model of the device is wrong.
+/* predict.cu - predicts the time of each kind of kernel in a pass. A measurement that differs
+ * from its prediction shows where this model of the device is wrong.
  *
  * The code of a pass is run, but launches are only recorded, and memory is not allocated.
  * model_layers.cu and the launchers decide as usual which kernels to launch, and with how many
  * blocks. So no weights are needed, and a model of any size can be predicted on any device or
- * on the emulator. Launchers say what their blocks read (struct esp_cuda_cost). The time of a
- * launch is the sum of three parts:
+ * on the emulator. The functions that launch kernels say what their blocks read (struct
+ * esp_cuda_cost). The time of a launch is the sum of three parts:
  *
  *     begin   the gap after the previous kernel. If kernels begin early, the gap is shorter.
  *             Blocks that find room on a multiprocessor then read ahead while the previous
@@ -17,10 +17,10 @@
  *             shared memory including bank conflicts. This time is added once for each wave of
  *             blocks. It is added only once if a multiprocessor has several blocks at a time,
  *             because their waits overlap. A persistent block waits only once between two
- *             tiles, and the time of what it reads meanwhile is subtracted.
+ *             tiles, and the time of the reads during this wait is subtracted.
  *
- * The constants are assumptions, from NVIDIA's documents and common microbenchmarks; none was
- * measured with this program.
+ * The constants are assumptions that come from NVIDIA's documents and from common
+ * microbenchmarks. None was measured with this program.
  */
 #include "kernels/cuda/cuda.h"
 
@@ -45,7 +45,7 @@ struct esp_cuda_prediction {
     struct esp_device_speed speed;
     struct esp_cuda_backend *backend;
     struct esp_cuda_cost cost; /* cost of the next launch */
-    double idle;               /* seconds for which the last launch left the memory idle */
+    double idle;               /* how many seconds the last launch left the memory idle */
     double shared;             /* bytes of shared memory of a multiprocessor */
     double room;               /* bytes of `shared` that the last launch left free */
     double seconds;            /* time of the launches since the last esp_cuda_predicted() */
@@ -64,7 +64,7 @@ static double most(double a, double b)
     return a > b ? a : b;
 }
 
-/* Returns the seconds that the loops of all blocks take. busiest: number of blocks on the
+/* Returns how many seconds the loops of all blocks take. busiest: number of blocks on the
  * busiest multiprocessor; under_way: number of blocks that run at the same time. */
 static double loop_of(const struct esp_cuda_prediction *p, double blocks, double busiest,
                       double under_way)
@@ -81,7 +81,7 @@ static double loop_of(const struct esp_cuda_prediction *p, double blocks, double
     return seconds;
 }
 
-/* Returns how many blocks of a kernel can be on a multiprocessor at a time. */
+/* Returns how many blocks of a kernel a multiprocessor can run at the same time. */
 static int blocks_each(const struct esp_launch *launch)
 {
     int each = 0;
@@ -109,7 +109,8 @@ static void read_ahead(struct esp_cuda_prediction *p, const struct esp_launch *l
     p->cost.waits--;
 }
 
-/* Returns the seconds that blocks take before and after their loops, in `waves` waves. */
+/* Returns how many seconds `waves` waves of blocks take before and after their loops, in
+ * total. */
 static double end_of(const struct esp_cuda_prediction *p, double waves, double under_way)
 {
     const double end = p->cost.end_cycles / p->speed.clock;
@@ -159,7 +160,7 @@ void esp_cuda_predicted(struct esp_cuda_backend *backend, const char *name, size
     p->seconds = 0;
 }
 
-/* Runs the code of a pass with weights and a cache that have shapes but no memory. */
+/* Runs the host code of a pass. The weights and the cache have their shapes, but no memory. */
 static int walk(struct esp_cuda_backend *backend, const struct esp_model_desc *desc, int rows,
                 int context, struct esp_cuda_prediction *p)
 {

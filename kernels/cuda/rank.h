@@ -104,8 +104,8 @@ struct esp_select_room {
 };
 
 /* Says which values to select. If `weigh` is 0, selects the `want` best values. Otherwise the
- * values are between 0 and 1, and each has the weight value * weigh. Then selects the best
- * values above `least`, until their weights add up to `want`. */
+ * values are between 0 and 1, and each has the weight value * weigh. In this case, selects the
+ * best values above `least`, until their weights add up to `want`. */
 struct esp_selection {
     uint64_t want;
     double weigh;
@@ -127,8 +127,8 @@ static __device__ __forceinline__ void esp_bin_add(struct esp_select_room *room,
     esp_add_halves(&room->low[bin], &room->high[bin], weight);
 }
 
-/* Finds the bin in which the sum of the weights reaches `want`. If the sum of all weights is
- * smaller, finds the last bin whose weight is not 0. */
+/* Finds the bin at which the cumulative weight of the bins reaches `want`. If the sum of all
+ * weights is smaller, finds the last bin with a weight other than 0. */
 static __device__ inline void esp_find_bin(struct esp_select_room *room, uint64_t want,
                                            bool weighted)
 {

@@ -15,7 +15,8 @@ namespace
 {
 
 struct class_sums {
-    unsigned low[CLASSES], high[CLASSES]; /* halves of the sums of p, then of the sums of q */
+    /* The lower and upper 32 bits of each sum: first the sums of p, then the sums of q. */
+    unsigned low[CLASSES], high[CLASSES];
     int last;
 };
 

@@ -1,5 +1,5 @@
-/* read_rate.cu - measures how fast this device reads its memory, which limits every pass of
- * few rows.
+/* read_rate.cu - measures how fast this device reads its memory. This rate limits the speed of
+ * every pass with few rows.
  *
  * One large area of memory is read with 16-byte loads by as many threads as fit on the device.
  * The result is the rate of the fastest of several runs, timed by the device.

@@ -1,6 +1,7 @@
-/* rope.cu - computes those results of rope.h that the attention kernels do not compute: the
- * keys and values of a large pass, which many blocks read, and the factors of an RMSNorm over
- * all heads of a row (OLMo 2). */
+/* rope.cu - has two kernels. One writes the keys and values of a large pass to the cache,
+ * because many blocks read them. The other computes the factors of an RMSNorm over all heads of
+ * a row (OLMo 2). In all other cases, the attention kernels call the functions of rope.h
+ * themselves. */
 #include "kernels/cuda/rope.h"
 
 enum { WARPS = 4, THREADS = WARPS * ESP_WARP };

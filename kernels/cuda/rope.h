@@ -1,5 +1,5 @@
-/* rope.h - computes the queries, keys and values of attention from c->inputs, the output of the
- * matrix product.
+/* rope.h - computes the queries, keys and values of attention from the output of the matrix
+ * product, which is in c->inputs (struct esp_cuda_cache).
  *
  * Heads of queries and keys are normalised (RMSNorm) if the model has weights for that norm.
  * Then their pairs of dimensions (i, i + rotary/2) are rotated by the angle position *
@@ -19,7 +19,7 @@ struct esp_cuda_heads {
     const float *qkv; /* (rows, qkv_width) queries, keys and values of all heads */
     size_t qkv_width;
     /* (rows + 1, half) cosines and sines. Row number `sinks_row`, which is the last row, is for
-     * queries that see the sinks of a window. */
+     * queries that attend to the attention sinks of a window. */
     const float2 *rotation;
     int sinks_row;
     /* The weights of the norms: (head_dim), or (heads, head_dim) if all heads are normalised
@@ -37,8 +37,8 @@ struct esp_cuda_heads {
 struct esp_cuda_heads esp_cuda_heads_of(const struct esp_cuda_cache *c,
                                         const struct esp_cuda_layer *held, int layer);
 
-/* A head with the weight and the factor of its norm. operator[] returns normalised values, or
- * unchanged values if there is no norm. */
+/* Describes a head of a row, and its norm. operator[] returns a value of the head, which is
+ * normalised if there is a norm. */
 struct esp_cuda_head {
     const float *x, *weight;
     float scale;
@@ -92,9 +92,10 @@ static __device__ __forceinline__ float esp_cuda_rotated(const struct esp_cuda_h
     return fmaf(head[d], by.x, head[d - half] * by.y);
 }
 
-/* Writes query number[i] of row[i] to to[i] (width), for i < N, and zeros after the head. If
- * there[i] is false, only writes zeros. A warp calls this. If `for_sinks` is true, rotates the
- * queries by the position that they have for the sinks (struct esp_window). */
+/* For each i < N, writes query number[i] of row[i] to the array to[i]. Numbers after the end of
+ * the head, up to `width`, become zero. If there[i] is false, all numbers become zero. All
+ * lanes of a warp must call this. If `for_sinks` is true, rotates the queries by the position
+ * that they have for the sinks (struct esp_window). */
 template <int N, typename T>
 static __device__ __forceinline__ void
 esp_cuda_write_queries(const struct esp_cuda_heads &a, const int row[N], const int number[N],
@@ -118,7 +119,7 @@ esp_cuda_write_queries(const struct esp_cuda_heads &a, const int row[N], const i
     }
 }
 
-/* Writes a single query, as esp_cuda_write_queries() writes N. */
+/* Writes one query, in the same way as esp_cuda_write_queries(). */
 template <typename T>
 static __device__ void esp_cuda_write_query(const struct esp_cuda_heads &a, int row, int number,
                                             bool for_sinks, T *to, int width)
@@ -127,8 +128,9 @@ static __device__ void esp_cuda_write_query(const struct esp_cuda_heads &a, int 
     esp_cuda_write_queries<1>(a, &row, &number, &there, for_sinks, &to, width);
 }
 
-/* Writes the key and the value of a key/value head of a row to `key` and `value` (width), and
- * zeros after the head. A warp calls this. */
+/* Writes the key and the value of one key/value head of a row to the arrays `key` and `value`.
+ * Numbers after the end of the head, up to `width`, become zero. All lanes of a warp must call
+ * this. */
 template <typename T>
 static __device__ void esp_cuda_write_key(const struct esp_cuda_heads &a, int row, int number,
                                           T *key, T *value, int width)

@@ -1,6 +1,6 @@
-/* rows.cu - matrices of logits or probabilities on the device, with a column for each token:
- * their memory, what a draft step does with them, and copies of whole rows. Each other
- * operation on rows has its own file; see rows.h. */
+/* rows.cu - manages matrices of logits or probabilities on the device. They have a column for
+ * each token. This file allocates their memory, runs draft steps, and copies whole rows. Each
+ * other operation on rows has its own file; see rows.h. */
 #include "kernels/cuda/rows.h"
 
 #include <cstdlib>
@@ -123,7 +123,7 @@ static int begin_copy(struct esp_rows *rows, int which)
     return esp_cuda_begin(rows, esp_cuda_room<float>(rows->vocabulary));
 }
 
-/* The row is first copied to pinned memory, as all answers are. So a copy that is still queued
+/* Like all answers, the row is first copied to pinned memory. So a copy that is still queued
  * after a failure does not write to the caller's memory. */
 int esp_cuda_read_row(struct esp_rows *rows, int which, float *values)
 {

@@ -1,10 +1,10 @@
 /* rows.h - shared by the operations of kernels/row_ops.def, which compute with rows of logits
  * or probabilities on the device.
  *
- * The file of an operation has its kernel and its function esp_cuda_NAME(). This function
- * checks the arguments in the same way as cpu/rows.c, copies them to where kernels can read
- * them (to the device or to pinned memory), and launches the kernel. It waits if the caller
- * wants the values now.
+ * Each operation has a file with a kernel and a function esp_cuda_NAME(). This function checks
+ * the arguments in the same way as cpu/rows.c, copies them to where kernels can read them (to
+ * the device or to pinned memory), and launches the kernel. It waits if the caller wants the
+ * values now.
  *
  * Results must not depend on how a row is divided among blocks. Comparisons are exact: a value
  * and its index become one integer, a rank (rank.h), and the smallest rank of a set does not
@@ -54,17 +54,17 @@ static __device__ __forceinline__ void esp_add_halves(unsigned *low, unsigned *h
         atomicAdd(high, carry);
 }
 
-/* Returns the number of rows for which one launch can find the k largest values, or 0 if this
- * takes several launches. */
+/* Returns for how many rows one launch can find the k largest values, or 0 if k is too large
+ * for the kernel that does this. */
 int esp_cuda_top_k_at_once(int n, int k);
-/* Returns the bytes of work memory that top_k needs for a row of n values. No operation needs
+/* Returns how many bytes of work memory top_k needs for a row of n values. No operation needs
  * more. */
 size_t esp_cuda_top_k_work(int n);
 
-/* Returns the factor by which softmax.h multiplies logits for this temperature. */
+/* Returns the factor with which softmax.h multiplies logits for this temperature. */
 float esp_cuda_softmax_factor(double temperature);
 
-/* The arguments of the kernels of softmax and top_k: which rows they process, and how. */
+/* Tells the kernels of softmax and top_k which rows to process, and how. */
 struct esp_cuda_job {
     float *data; /* rows of `stride` numbers */
     size_t stride;
@@ -130,11 +130,11 @@ int esp_cuda_transfer_open(struct esp_cuda_backend *b, struct esp_cuda_transfer 
                            size_t bytes);
 void esp_cuda_transfer_close(struct esp_cuda_transfer *t);
 
-/* Returns the status of a call with wrong arguments. As for every failure, discards all answers
- * that have not been delivered yet. */
+/* Returns the status of a call with wrong arguments. Like every failure, this discards all
+ * answers that have not been delivered yet. */
 int esp_cuda_refuse(struct esp_rows *rows);
 
-/* Returns the bytes that `count` arguments or results take. */
+/* Returns how many bytes `count` arguments or results take. */
 template <typename T> static inline size_t esp_cuda_room(size_t count)
 {
     return (count * sizeof(T) + 15) / 16 * 16;
@@ -162,7 +162,7 @@ static inline int esp_cuda_put(struct esp_rows *rows, const T *from, size_t coun
 }
 
 /* Returns pinned memory to which a kernel writes an answer. If `to` is not NULL, the answer is
- * copied from there to `to` when the stream is idle. */
+ * copied from this memory to `to` when the stream is idle. */
 void *esp_cuda_promise_bytes(struct esp_rows *rows, void *to, size_t bytes);
 template <typename T>
 static inline T *esp_cuda_promise(struct esp_rows *rows, size_t count, T *to)

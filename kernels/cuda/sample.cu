@@ -20,7 +20,7 @@ struct draw {
     const float *row;            /* (n) */
     const int32_t *excluded;     /* (per) */
     const int32_t *drawn;        /* (done) */
-    const unsigned char *marked; /* (chunks) 1 if a chunk has an excluded or drawn token */
+    const unsigned char *marked; /* (chunks) 1 for a chunk with an excluded or drawn token */
     int per, done;
 
     __device__ double operator()(int token) const
@@ -78,8 +78,8 @@ static __device__ int32_t walk(const double *value, int first, int count, double
     return token;
 }
 
-/* Returns to thread 0 the token at which the running total exceeds u * total, or -1 if no token
- * has a probability above 0. */
+/* Thread 0 gets the token at which the running total exceeds u * total, or -1 if no token has a
+ * probability above 0. All other threads get -1. */
 static __device__ int32_t invert(const struct draw &f, int n, double u, const double *totals,
                                  struct shared_part *s)
 {
@@ -106,8 +106,8 @@ static __global__ void __launch_bounds__(THREADS)
     sample(const float *data, size_t stride, int n, const int32_t *which, const double *u,
            int draws, const int32_t *excluded, int per, int32_t *tokens, double *values)
 {
-    ESP_SHARED(struct shared_part,
-               s); /* one struct; then sums, totals and marked, (chunks) each */
+    /* One struct, followed by three arrays (chunks): sums, totals and marked. */
+    ESP_SHARED(struct shared_part, s);
     const int chunks = esp_chunks(n);
     double *sums = reinterpret_cast<double *>(s + 1), *totals = sums + chunks;
     unsigned char *marked = reinterpret_cast<unsigned char *>(totals + chunks);

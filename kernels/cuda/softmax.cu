@@ -17,9 +17,9 @@ namespace
 
 struct plan {
     int threads;
-    size_t room;   /* bytes of shared memory that the steps use in turn */
+    size_t room;   /* bytes of shared memory that all steps reuse */
     int held;      /* number of values kept in shared memory */
-    size_t shared; /* bytes of shared memory in all */
+    size_t shared; /* total bytes of shared memory */
 };
 
 } // namespace
@@ -27,7 +27,7 @@ struct plan {
 template <class From>
 static __global__ void __launch_bounds__(MOST_THREADS) softmax(From from, size_t room, int held)
 {
-    ESP_SHARED(unsigned char, shared); /* (room), and then the held values */
+    ESP_SHARED(unsigned char, shared); /* `room` bytes, and then the held values */
     const struct esp_cuda_job job = from();
     struct esp_select_room *bins = reinterpret_cast<struct esp_select_room *>(shared);
     double *sums = reinterpret_cast<double *>(shared);

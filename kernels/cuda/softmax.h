@@ -25,7 +25,7 @@ esp_softmax_row(const struct esp_cuda_job *job, int begin, int end, float *kept,
     return w;
 }
 
-struct esp_walk_values { /* the values of a walk, as a function that total.h can sum */
+struct esp_walk_values { /* returns values of a walk, so that total.h can sum them */
     const struct esp_walk *w;
 
     __device__ double operator()(int i) const

@@ -11,7 +11,7 @@
 enum {
     PART_THREADS = 256,
     ROW_THREADS = 1024,
-    PARTS_LEAST = 4, /* rows with fewer parts are as fast in one launch */
+    PARTS_LEAST = 4, /* a row with fewer parts takes no longer in one launch */
 };
 
 namespace
@@ -24,7 +24,7 @@ struct row_state {
     float top, least;
 };
 
-/* The arrays in the work memory, for a grid of `rows` rows. */
+/* Points to the arrays in the work memory. The first dimension of the grid is `rows`. */
 struct work {
     struct row_state *state; /* (rows) */
     double *sums;            /* (rows, chunks) */
@@ -104,7 +104,7 @@ static __global__ void __launch_bounds__(ROW_THREADS) search(From from, bool mas
 }
 
 /* Turns logits into exponentials. If `lower` is true, the result is 0 for ranks above the
- * cut. Then adds up the total of the row. */
+ * cut. Then computes the total of the row. */
 template <class From>
 static __global__ void __launch_bounds__(PART_THREADS) add_up(From from, bool lower)
 {

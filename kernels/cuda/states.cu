@@ -1,10 +1,10 @@
-/* states.cu - the states of recurrent layers: their memory, copies of them, and the plan of a
- * pass. mixer.cu has the arithmetic.
+/* states.cu - allocates and copies the states of recurrent layers, and sends the plan of a pass
+ * to the device. mixer.cu has the arithmetic.
  *
- * The host makes the plan (state_plan.h) and sends it before the pass. The inputs of the text's
- * last tokens, which convolutions read, stay in their slots. So a pass moves no inputs. For
- * these tokens there are conv_kernel - 1 more slots than a plan can have entries. A copy of the
- * states contains these inputs, too.
+ * The host makes the plan (state_plan.h) and sends it before the pass. Convolutions read the
+ * inputs of the last tokens before a pass. These inputs stay in their slots, so a pass moves no
+ * inputs. For these tokens there are conv_kernel - 1 more slots than a plan can have entries. A
+ * copy of the states contains these inputs, too.
  */
 #include <climits>
 #include <cstdlib>
@@ -110,7 +110,7 @@ void esp_cuda_states_close(struct esp_cuda_states *s)
 
 struct copy_args {
     float *memory, *inputs, *copy;
-    size_t each, stride; /* how many numbers a layer's states and an input have */
+    size_t each, stride; /* each: numbers in the states of a layer; stride: in an input */
     int layers, ring;
     int first, tokens; /* the copy has the inputs of tokens first..first + tokens - 1 */
     int begin, end;    /* of these tokens, begin..end-1 exist */
@@ -139,7 +139,7 @@ static __global__ void copy_kernel(struct copy_args a)
     }
 }
 
-/* Copies the states and inputs after the first `length` tokens of the text to a slot if `save`
+/* Copies the states and inputs after the first `length` tokens of the cache to a slot if `save`
  * is true, or from the slot otherwise. */
 static int copy(struct esp_cuda_cache *c, int slot, int length, bool save)
 {
@@ -189,7 +189,7 @@ int esp_cuda_state_load(struct esp_cache *cache, int slot)
     return esp_cuda_end(esp_cuda_backend_of(c), copy(c, slot, length, false));
 }
 
-/* ------------------------------------------------------------------ rows that are kept */
+/* ------------------------------------------------------------------ accepted rows */
 
 struct keep_args {
     float *inputs;
@@ -198,8 +198,8 @@ struct keep_args {
     int first, count, dropped, folded, room, ring;
 };
 
-/* Moves the inputs of the kept rows. A thread moves one column of a layer's inputs, for all
- * rows in ascending order. Grid: (columns, layers). */
+/* After rows were accepted, moves the inputs of these rows to consecutive slots. A thread moves
+ * one column of a layer's inputs, for all rows in ascending order. Grid: (columns, layers). */
 static __global__ void keep_inputs_kernel(struct keep_args a)
 {
     const size_t column = (size_t)blockIdx.x * THREADS + threadIdx.x;
@@ -243,8 +243,8 @@ int esp_cuda_states_begin(struct esp_cuda_cache *c, const struct esp_batch *batc
 }
 
 /* A step loads the state unless the previous step has left it in the registers. It stores the
- * state if a later step loads it, or if it is the state of the text. Step 0 computes the rows
- * of group 0, and adds no chunk. */
+ * state if a later step loads it, or if it is the state after the committed tokens. Step 0
+ * computes the rows of group 0, and adds no chunk. */
 int esp_cuda_states_write(const struct esp_cuda_cache *c, struct esp_cuda_visit *visit)
 {
     const struct esp_state_plan *p = &c->states.plan;

@@ -7,8 +7,8 @@
  * next pass, which arrive while a tree is drafted. The kernels are the same as for resident
  * layers, so the results are bit-identical.
  *
- * So a pass takes as long as its copies, for any number of rows, and large trees gain the most
- * (Xiong et al., "DySpec", 2024, the experiments with CPU offloading).
+ * So a pass takes as long as copying the layers, for any number of rows, and large trees gain
+ * the most (Xiong et al., "DySpec", 2024, the experiments with CPU offloading).
  */
 #include "kernels/cuda/cuda.h"
 
@@ -24,16 +24,16 @@ struct streamed_layer {
 
 struct esp_cuda_stream {
     struct esp_cuda_backend *backend;
-    int layers, streamed;         /* layers: in the model; streamed: in the host's memory */
+    int layers, streamed;         /* number of all layers, and of layers in the host's memory */
     struct streamed_layer *layer; /* (streamed) in the order of the model */
     char *host;                   /* pinned */
     size_t host_bytes;
     char *buffer[BUFFERS]; /* on the device, in the allocation of the weights */
     cudaStream_t copies;
     cudaEvent_t arrived[BUFFERS], computed[BUFFERS];
-    /* The number of layers that have been requested, and of layers that have been computed
-     * (`taken`), since the last restart. The n-th layer is layer[n % streamed], and is copied
-     * to buffer n % 2. requested = taken + 2, unless a pass has failed. */
+    /* requested: number of layers that have been requested since the last restart. taken:
+     * number of these layers that have been computed. The n-th layer is layer[n % streamed],
+     * and is copied to buffer n % 2. requested = taken + 2, unless a pass has failed. */
     uint64_t requested, taken;
     double measured_bytes, measured_seconds;
 };

@@ -1,5 +1,6 @@
-/* temper.cu - computes the mean log probability of a row of probabilities, and the sum of a
- * power of the probabilities. These sums show the effect of a different temperature.
+/* temper.cu - computes two sums over a row of probabilities: the mean log probability, and the
+ * sum of the probabilities raised to a power. These sums show the effect of a different
+ * temperature.
  *
  * There is one block per row. The sums are used to learn a draft temperature, once per
  * iteration and for a few rows. No draw depends on their last bits, so the order of summation

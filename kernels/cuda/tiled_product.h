@@ -1,5 +1,5 @@
-/* tiled_product.h - shared by the matrix products of matmul.cu and blocks.cu. It chooses a
- * kernel, and turns the sums of a block's warps into the result.
+/* tiled_product.h - shared by the matrix products of matmul.cu and blocks.cu. Its functions
+ * choose a kernel, and turn the sums of the warps of a block into the result.
  *
  * A block computes `high` tiles of 16 outputs for `groups` times 8 rows. The columns of the
  * weights are divided among its warps. Each warp writes its sums to shared memory. Then the
@@ -18,17 +18,17 @@ enum {
 
 /* ------------------------------------------------------------------ functions for kernels */
 
-/* Returns the bytes that the sums of a block's warps take in shared memory, for `height`
+/* Returns how many bytes of shared memory the sums of all warps of a block take, for `height`
  * outputs and `width` rows. */
 static constexpr size_t esp_cuda_sums_bytes(int height, int width)
 {
     return (size_t)ESP_PRODUCT_WARPS * height * width * sizeof(float);
 }
 
-/* Returns the permutation of an output's pairs of rows in shared memory: pair p is stored at
- * index p ^ turn, where `turn` is the result. In one access, half a warp writes 4 outputs by 4
- * pairs, or reads 16 outputs by 1 pair or 8 outputs by 2 pairs, with 8 bytes for each. Because
- * of the permutation, each of these accesses uses 32 different banks. `pairs` must be 4, 8 or a
+/* Returns a number `turn` that permutes the pairs of rows of an output in shared memory: pair p
+ * is stored at index p ^ turn. In one access, half a warp writes 4 outputs by 4 pairs, or reads
+ * 16 outputs by 1 pair or 8 outputs by 2 pairs, with 8 bytes for each. Because of the
+ * permutation, each of these accesses uses 32 different banks. `pairs` must be 4, 8 or a
  * multiple of 16. */
 static __device__ __forceinline__ int esp_cuda_turn(int output, int pairs)
 {
@@ -115,10 +115,10 @@ template <typename A> struct esp_cuda_variant {
     /* Bytes of the next tile's weights that a persistent block has in flight while it finishes
      * a tile. 0 means that a block is not persistent and computes one tile. */
     int ahead;
-    /* For predictions. end_cycles: for how many cycles a block uses shared memory after its
-     * loop. issue and issue_lower: instructions of a warp per KB of weights (from
-     * tests/cuda/sass.py), for a block with all its tiles of 16 outputs and for a block with
-     * one tile less. 0 means that instructions are never the limit. */
+    /* These three are only used for predictions. end_cycles: for how many cycles a block uses
+     * shared memory after its loop. issue and issue_lower: instructions of a warp per KB of
+     * weights (from tests/cuda/sass.py), for a block with all its tiles of 16 outputs and for a
+     * block with one tile fewer. 0 means that instructions are never the limit. */
     int end_cycles, issue, issue_lower;
 };
 
@@ -166,7 +166,8 @@ static struct esp_cuda_cost esp_cuda_cost_of(const struct esp_cuda_product *p,
     const double value = esp_dtype_quantised(p->w->dtype) ? 2.25 : 2.0; /* bytes per value */
     const int of_span = rows < v->width ? rows : v->width;
     const int high = v->height / ESP_CUDA_TILE, lower = high > 1 ? high - 1 : 1;
-    /* full: number of blocks that have all their tiles */
+    /* full: number of blocks that compute `high` tiles; the other blocks compute one tile
+     * fewer */
     const int more = tiles - lower * blocks, full = more > 0 ? more : 0;
     struct esp_cuda_cost cost = {};
     cost.memory = p->tile > 0 ? spans * matrix : matrix;

@@ -1,8 +1,9 @@
 /* times.cu - measures the kernels of a pass one by one, for tables of measurements.
  *
  * An event marks the end of each step. The pass is launched kernel by kernel, after an
- * identical pass that is not timed. While the device computes the first pass, the host gets
- * ahead, so the device never waits for the host in the timed pass.
+ * identical pass that is not timed. While the device still computes the untimed pass, the host
+ * already launches kernels of the timed pass. So the device never waits for the host in the
+ * timed pass.
  */
 #include "kernels/cuda/cuda.h"
 
@@ -58,7 +59,9 @@ static int run(struct esp_cuda_backend *backend, struct esp_cuda_times *times,
                struct esp_cache *cache, const struct esp_batch *batch)
 {
     struct esp_cuda_times before = {};
-    backend->times = &before; /* no room, so nothing is timed, but no graph is used */
+    /* `before` has no room for steps, so this pass is not timed. But it is launched kernel by
+     * kernel, because backend->times is set. */
+    backend->times = &before;
     int status = esp_cuda_forward(cache, batch);
     backend->times = times;
     esp_cuda_launched(backend, "", 0);

@@ -183,7 +183,7 @@ struct many_room {
 
 } // namespace
 
-/* Finds the k largest values for large k. There is one block per row. `lists`: (rows, size)
+/* Finds the k largest values for large k. There is one block per row. `lists` (rows, size) is
  * memory for the k ranks if they do not fit into shared memory. */
 static __global__ void __launch_bounds__(SORTERS)
     top_many(struct esp_cuda_job job, uint64_t *lists, int size)
@@ -227,7 +227,8 @@ static int power_of_two(int least)
 
 /* ------------------------------------------------------------------ any k */
 
-/* The size is enough for one sorted row, and also for the results of the parts of 64 rows. */
+/* The work memory is large enough to sort one row, and also large enough for the results of all
+ * parts of 64 rows. */
 size_t esp_cuda_top_k_work(int n)
 {
     const size_t sorted = (size_t)power_of_two(n) * sizeof(uint64_t);

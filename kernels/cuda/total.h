@@ -9,7 +9,8 @@
  * combine, the CPU adds in a different order, so the last bits of its sums may differ. The cost
  * of the order used here is a chain of vocabulary / 256 additions in one thread.
  *
- * combine, remove and the residual of ratio.cu differ only in the function. It is a struct with
+ * combine, remove and the residual of ratio.cu differ only in the function. The function is a
+ * struct with
  *     __device__ double operator()(int token) const;
  *     enum { clears }; // if the sum is 0: true sets the row to 0, false leaves it unchanged
  *
@@ -46,8 +47,8 @@ static __device__ __forceinline__ double esp_plus(double a, double b)
 #endif
 }
 
-/* 16 threads call this to sum one chunk. Returns the sum to the first of these threads. If the
- * chunk is after the last one, the sum is 0. Every thread of the warp must call this. */
+/* 16 threads call this to sum one chunk. The first of these threads gets the sum. If the chunk
+ * is after the last one, the sum is 0. Every thread of the warp must call this. */
 template <class F>
 static __device__ __forceinline__ double esp_chunk_sum(const F &f, int chunk, int n)
 {
@@ -76,7 +77,7 @@ static __device__ void esp_chunk_sums(const F &f, int from, int to, int n, doubl
 }
 
 /* Returns the total of all chunks to every thread of a block. `room` (chunks) is shared memory
- * that can be reused when this returns. `sums` may be the same memory. */
+ * that can be reused when this returns. `sums` and `room` may be the same memory. */
 static __device__ inline double esp_sum_of_chunks(const double *sums, int chunks, double *room)
 {
     if (sums != room)
@@ -122,7 +123,7 @@ template <class F>
 static __global__ void esp_total_kernel(F f, int n, float *out, double *sums, unsigned *counter,
                                         double *total, double *result)
 {
-    ESP_SHARED(double, room); /* (chunks), and then an int */
+    ESP_SHARED(double, room); /* a double per chunk, and then an int */
     const int chunks = (n + ESP_CHUNK - 1) / ESP_CHUNK, per = ESP_PART / ESP_CHUNK;
     const int from = blockIdx.x * per, to = from + per < chunks ? from + per : chunks;
     esp_chunk_sums(f, from, to, n, sums + from);

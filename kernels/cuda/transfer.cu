@@ -1,9 +1,10 @@
-/* transfer.cu - copies arguments of calls on rows to the device, and their results back.
+/* transfer.cu - copies the arguments of calls on rows to the device, and copies the results of
+ * these calls to the host.
  *
- * Arguments are written to pinned memory. Kernels read small arguments there, over the bus;
- * larger arguments are first copied to the device. Kernels write results to pinned memory. So a
- * call is one launch, and one wait if it returns values. softmax() does not wait, so its
- * arguments stay in pinned memory until the stream is known to be idle.
+ * Arguments are written to pinned memory. Kernels read small arguments from this memory, over
+ * the bus; larger arguments are first copied to the device. Kernels write results to pinned
+ * memory. So a call is one launch, and one wait if it returns values. softmax() does not wait,
+ * so its arguments stay in pinned memory until the stream is known to be idle.
  */
 #include "kernels/cuda/rows.h"
 

@@ -8,7 +8,7 @@
  * need them, and sent in pieces: one piece is filled while the previous one is copied. All
  * tensors that a layer's mixer multiplies with its input become one matrix; in attention, these
  * are the tensors for queries, keys and values. The tensors gate and up also become one matrix,
- * in which eight rows of gate and eight rows of up alternate. So one product computes both, and
+ * where eight rows of gate and eight rows of up alternate. So one product computes both, and
  * the thread that has a gate value also has the up value to multiply it with.
  */
 #include "kernels/cuda/blocks.h"
@@ -35,7 +35,7 @@ struct turned {
     char *memory;
 };
 
-/* The state of a walk over the model. A walk takes memory on the device for each tensor in
+/* The state of a walk over the model. A walk reserves memory on the device for each tensor in
  * turn. The first walk does nothing else; the second walk also sends the tensors. */
 struct loader {
     struct esp_cuda_weights *w;
@@ -46,7 +46,7 @@ struct loader {
     void *user;
     char *piece[2]; /* (piece_bytes) in pinned memory */
     size_t piece_bytes;
-    float *wide;             /* room for a row as floats */
+    float *wide;             /* memory for one row of floats */
     struct turned turned[2]; /* two, because rows of gate and up alternate */
     int turned_last;
     char *tile_rows; /* 16 rows of a quantised matrix, as stored in the file */
@@ -136,7 +136,7 @@ static void read_row(struct loader *l, const struct source *s, char *to, size_t 
 
 /* ------------------------------------------------------------------ sending */
 
-/* Returns the bytes of the model on the device and on the host together. */
+/* Returns how many bytes the model takes on the device and on the host together. */
 static size_t all_bytes(const struct loader *l)
 {
     return l->w->base.bytes + esp_cuda_stream_host_bytes(l->w->stream);
@@ -195,7 +195,8 @@ static struct source find_or_zero(find_source *find, const void *user, int row, 
     return row < rows ? find(user, row) : (struct source){NULL, NULL, -1};
 }
 
-/* Sends `rows` floats, the biases of the sources that `find` returns, padded with zeros. */
+/* Sends the biases of `rows` rows as floats, and then zeros up to `padded` floats. `find`
+ * returns the source of each row. */
 static void send_floats(struct loader *l, const float *to, int rows, size_t padded,
                         find_source *find, const void *user)
 {
@@ -375,8 +376,8 @@ static void send_rows(struct loader *l, const float *to, const struct esp_tensor
 
 /* ------------------------------------------------------------------ the layout */
 
-/* Takes memory for `count` matrices of 16-bit floats, one after another. `count` is larger than
- * 1 only for experts. */
+/* Reserves memory for `count` adjacent matrices of 16-bit floats. `count` is larger than 1 only
+ * for experts. */
 static struct esp_cuda_matrix take_matrices(struct loader *l, int rows, int columns, bool bias,
                                             int count)
 {
@@ -389,7 +390,7 @@ static struct esp_cuda_matrix take_matrices(struct loader *l, int rows, int colu
     return m;
 }
 
-/* Takes memory for `count` tensors of the same form, which stay quantised or become 16-bit
+/* Reserves memory for `count` tensors of the same form, which stay quantised or become 16-bit
  * floats. */
 static struct esp_cuda_matrix take_tensors(struct loader *l, const struct esp_tensor *t,
                                            const struct esp_tensor *bias, int count)
@@ -454,8 +455,8 @@ static struct esp_cuda_matrix put_tensor(struct loader *l, const struct esp_tens
     return m;
 }
 
-/* Takes memory for gate, up and down of a layer without experts, or of the shared expert, and
- * sends them. */
+/* Reserves memory for gate, up and down of a layer without experts, or of the shared expert,
+ * and sends these matrices. */
 static struct esp_cuda_mlp put_mlp(struct loader *l, const struct esp_layer *from)
 {
     const struct esp_model_desc *d = l->w->base.desc;
@@ -474,8 +475,8 @@ static struct esp_cuda_mlp put_mlp(struct loader *l, const struct esp_layer *fro
     return to;
 }
 
-/* Takes memory for the router, and sends it. If the shared expert has a gate, the gate becomes
- * the router's last row. */
+/* Reserves memory for the router's matrix, and sends it. If the shared expert has a gate, the
+ * gate becomes the last row of this matrix. */
 static void put_router(struct loader *l, const struct esp_layer *from,
                        struct esp_cuda_layer *to)
 {
@@ -489,8 +490,8 @@ static void put_router(struct loader *l, const struct esp_layer *from,
     to->router_bias = put_vector(l, &from->router_bias);
 }
 
-/* Takes memory for the experts of a layer, and sends them. All experts have the same types and
- * biases as the first one, see missing_for() in weights_open.cu. */
+/* Reserves memory for the experts of a layer, and sends their matrices. All experts have the
+ * same types and biases as the first expert; missing_for() in weights_open.cu checks this. */
 static struct esp_cuda_mlp put_experts(struct loader *l, const struct esp_layer *from)
 {
     const struct esp_model_desc *d = l->w->base.desc;
@@ -517,7 +518,7 @@ static struct esp_cuda_mlp put_experts(struct loader *l, const struct esp_layer 
     return to;
 }
 
-/* Takes memory for the matrices of a layer's mixer, and sends them. */
+/* Reserves memory for the matrices of a layer's mixer, and sends them. */
 static void put_mixer(struct loader *l, int i, struct esp_cuda_layer *to)
 {
     const struct esp_model_desc *d = l->w->base.desc;
@@ -545,7 +546,7 @@ static void put_mixer(struct loader *l, int i, struct esp_cuda_layer *to)
     }
 }
 
-/* Returns the index of a layer among the layers with attention, or among the recurrent layers.
+/* Returns how many layers of the same kind (attention or recurrent) come before this layer.
  */
 static int place_of(const struct esp_model_desc *d, int layer)
 {
@@ -556,7 +557,7 @@ static int place_of(const struct esp_model_desc *d, int layer)
     return place;
 }
 
-/* Takes memory for layer `i`, except its first norm, and sends it. */
+/* Reserves memory for layer `i`, except its first norm, and sends it. */
 static void put_layer(struct loader *l, int i, struct esp_cuda_layer *to)
 {
     const struct esp_model_desc *d = l->w->base.desc;
@@ -609,9 +610,10 @@ static const float *put_frequencies(struct loader *l, const float *values)
     return put_vector(l, &t);
 }
 
-/* Takes memory for what does not belong to a layer and for the first norms of all layers, and
- * sends both. The kernels of the previous layer compute a layer's first norm (norm.h). At that
- * time a streamed layer may not have arrived yet, so its first norm stays on the device. */
+/* Reserves memory for the tensors that do not belong to a layer, and for the first norms of all
+ * layers. Sends all of these. The kernels of the previous layer compute a layer's first norm
+ * (norm.h). At that time a streamed layer may not have arrived yet, so its first norm stays on
+ * the device. */
 static void put_rest(struct loader *l)
 {
     struct esp_cuda_weights *w = l->w;
@@ -727,9 +729,10 @@ static void set_types(struct esp_cuda_weights *w)
 
 /* ------------------------------------------------------------------ the limit */
 
-/* Returns how many layers should be streamed. This is the smallest number with which the model
- * fits into the memory limit or, if it never fits, the number with which it needs the fewest
- * bytes. *bytes becomes the number of bytes that the model then needs on the device. */
+/* Returns how many layers should be streamed. This is the smallest number for which the model
+ * fits into the memory limit. If the model never fits, this is the number for which the model
+ * needs the fewest bytes. Writes to *bytes how many bytes the model then needs on the
+ * device. */
 static int fit(const struct esp_model_desc *d, size_t *bytes)
 {
     const size_t left = esp_memory_limit_left(&d->limit);

@@ -111,7 +111,8 @@ static int open_one(struct esp_cuda_weights **weights, struct esp_cuda_backend *
     return ESP_OK;
 }
 
-/* Combines the progress of several parts, which are loaded one after another. */
+/* Turns the progress of several parts, which are loaded one after another, into one
+ * progress. */
 struct progress_of_parts {
     esp_progress *progress;
     void *user;
@@ -125,7 +126,7 @@ static bool part_progress(void *user, const char *what, size_t done, size_t tota
 }
 
 /* Opens a rank's part of a model on each GPU. A model may borrow matrices from another model,
- * the lender, and use its cache. It is then divided in the same way as the lender. */
+ * the lender, and use its cache. Such a model is divided in the same way as the lender. */
 static int open_parts(struct esp_weights **weights, struct esp_cuda_gpus *gpus,
                       const struct esp_model_desc *desc, esp_progress *progress, void *user,
                       char *err, size_t errlen)

@@ -450,7 +450,7 @@ int esp_desc_close_files(struct esp_desc_copy *copy, char *err, size_t errlen)
     for (int i = 0; i < copy->files; i++) {
         if (copy->file[i].failed)
             status = esp_fail(err, errlen, ESP_E_FILE,
-                              "%s could not be read to its end, or it changed meanwhile",
+                              "%s could not be read to its end, or changed while it was read",
                               copy->file[i].path);
         if (copy->file[i].fd >= 0)
             close(copy->file[i].fd);

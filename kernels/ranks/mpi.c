@@ -36,7 +36,7 @@ enum { MOST_PATH = 4096, MOST_ARGUMENTS = 32 };
 struct library {
     const char *says, *program;
     const char *hosts;      /* the option that takes the names of machines */
-    const char *options[4]; /* to allow threads on any core, and more ranks than cores */
+    const char *options[4]; /* these allow threads on any core, and more ranks than cores */
 };
 
 #define OPEN_MPI                                                                               \
@@ -167,8 +167,8 @@ static int take_given(struct esp_ranks **ranks, int count, char *err, size_t err
         close(file);
     if (!s)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "mpirun did not start %d ranks; leave out "
-                        "--ranks and --hosts under mpirun",
+                        "mpirun did not start %d ranks; if mpirun starts the program, "
+                        "leave out --ranks and --hosts",
                         count);
     unsetenv(ESP_RANKS_GIVEN); /* only the first engine of this process has ranks */
     s->parent = getppid();

@@ -1,4 +1,5 @@
-/* rank_options.h - options for opening a group of ranks, and its measured times. */
+/* rank_options.h - declares the options for opening a group of ranks, and the times that a
+ * group measures. */
 #ifndef ESP_RANK_OPTIONS_H
 #define ESP_RANK_OPTIONS_H
 

@@ -78,8 +78,8 @@ static double bytes_of(const struct esp_tensor *t)
     return t->data ? (double)t->rows * (double)esp_dtype_row_bytes(t->dtype, t->columns) : 0;
 }
 
-/* Returns the bytes of weights of a kind that a pass of one row reads in a layer. Only the
- * experts that one row uses are included. */
+/* Returns how many bytes of weights of this kind a pass of one row reads in a layer. Of the
+ * experts, only those that one row uses are included. */
 static double layer_bytes(const struct esp_model_desc *d, const struct esp_layer *l,
                           enum esp_rank_kind kind)
 {
@@ -302,8 +302,8 @@ double esp_rank_plan_seconds(const struct esp_rank_plan *plan, const struct esp_
     return seconds;
 }
 
-/* The costs of the kinds add up and do not depend on each other, so each kind is decided
- * separately. */
+/* The total cost is the sum of the costs of all kinds, which do not depend on each other. So
+ * this decides for each kind separately whether it is whole. */
 void esp_rank_plan_choose(struct esp_rank_plan *plan, const struct esp_model_desc *d,
                           const struct esp_rank_costs *costs)
 {

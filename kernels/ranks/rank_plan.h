@@ -1,9 +1,9 @@
 /* rank_plan.h - divides the rows of every matrix of a model among ranks.
  *
  * A rank computes whole outputs of a matrix: rows are divided, but never columns. So every
- * output is computed by the same operations, whatever rank computes it. Afterwards the ranks
- * gather all outputs. A matrix may also be whole in every rank: then each rank computes all
- * outputs, and nothing is gathered.
+ * output is computed by the same operations, no matter which rank computes it. Afterwards the
+ * ranks gather all outputs. A matrix can also be whole in every rank: then each rank computes
+ * all outputs, and nothing is gathered.
  */
 #ifndef ESP_RANK_PLAN_H
 #define ESP_RANK_PLAN_H
@@ -38,9 +38,9 @@ const char *esp_rank_kind_word(enum esp_rank_kind kind);
 const char *esp_rank_kind_name(enum esp_rank_kind kind);
 
 /* Says which rank computes what. Rank r computes units begin[kind][r]..begin[kind][r + 1] - 1
- * of a kind. For attention, a unit is a key/value head with its queries; for the other kinds it
- * is an output, and bounds are multiples of 32, except the last one. Every rank computes all
- * units of the kinds in `whole`. */
+ * of a kind. For attention, a unit is a key/value head with its queries. For the other kinds a
+ * unit is an output, and all numbers in `begin` are multiples of 32, except the last number.
+ * Every rank computes all units of the kinds in `whole`. */
 struct esp_rank_plan {
     int ranks;
     unsigned whole; /* bit k is set if kind k is whole */
@@ -51,7 +51,7 @@ struct esp_rank_plan {
     int begin[ESP_RANK_KIND_COUNT][ESP_MAX_RANKS + 1];
 };
 
-/* The part of a kind that a rank computes: begin..end-1. */
+/* The units of one kind of matrix that a rank computes: begin..end-1. */
 struct esp_rank_part {
     int begin, end;
 };
@@ -59,12 +59,13 @@ struct esp_rank_part {
 /* Returns the rank that computes a layer. */
 int esp_rank_plan_owner(const struct esp_rank_plan *plan, int layer);
 
-/* Divides a model in the ratio of options->share. To divide by layers, a model needs more
- * layers than there are ranks. Rank 0 gets fewer layers, because it also has the head. */
+/* Divides a model among the ranks in the ratio of options->share. A model can be divided by
+ * layers only if it has more layers than there are ranks. Rank 0 gets fewer layers, because it
+ * also has the head. */
 void esp_rank_plan_make(struct esp_rank_plan *plan, const struct esp_model_desc *desc,
                         const struct esp_rank_options *options);
 
-/* Returns the part of a kind that a rank computes. A NULL plan means one rank. */
+/* Returns the units of one kind of matrix that a rank computes. A NULL plan means one rank. */
 struct esp_rank_part esp_rank_plan_part(const struct esp_rank_plan *plan,
                                         const struct esp_model_desc *desc,
                                         enum esp_rank_kind kind, int rank);
@@ -77,7 +78,7 @@ static inline bool esp_rank_plan_divides(const struct esp_rank_plan *plan,
 /* Returns whether a plan that came from another process divides this model into valid parts. */
 bool esp_rank_plan_fits(const struct esp_rank_plan *plan, const struct esp_model_desc *desc);
 
-/* Measured costs, from which the time of a pass is predicted. */
+/* Contains measured costs. The time of a pass is predicted from these costs. */
 struct esp_rank_costs {
     double latency, rate; /* seconds of a small exchange; bytes per second of a large one */
     double read;          /* bytes of weights per second that a rank reads while it computes */
@@ -90,7 +91,8 @@ double esp_rank_plan_seconds(const struct esp_rank_plan *plan,
                              const struct esp_rank_costs *costs, int rows);
 
 /* Costs of one kind of matrix: the bytes of its weights in the whole model, the largest number
- * of these bytes in one rank, and the bytes that the ranks gather for one row of a pass. */
+ * of these bytes that a single rank has, and the bytes that the ranks gather for one row of a
+ * pass. */
 struct esp_rank_kind_cost {
     double bytes, most, gathered;
     int exchanges; /* the minimum number of exchanges in a pass */

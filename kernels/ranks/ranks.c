@@ -1,4 +1,4 @@
-/* ranks.c - exchanges between ranks over any transport; see ranks.h. */
+/* ranks.c - implements the exchanges between ranks over any transport; see ranks.h. */
 #include "kernels/ranks/ranks.h"
 
 #include <math.h>
@@ -29,7 +29,7 @@ int esp_ranks_fail(struct esp_ranks *r, const char *format, ...)
 
 static const double MOST_DELAY = 60;
 
-/* Reads a number with its unit, such as "500us" or "1Gb/s". Returns the text after it. */
+/* Reads a number with its unit, such as "500us" or "1Gb/s". Returns the text after the unit. */
 static const char *read_unit(const char *text, const char *const *units, const double *factors,
                              double *value)
 {
@@ -103,8 +103,8 @@ static void add_lap(struct esp_rank_lap *to, const struct esp_rank_lap *from)
     to->hop += from->hop;
 }
 
-/* Returns the lap to which exchange number `which` of a pass belongs: one entry for every rank.
- * If there are too many laps, neighbouring laps are merged in pairs. */
+/* Returns the lap to which exchange number `which` of a pass belongs. The result points to one
+ * entry for every rank. If there are too many laps, neighbouring laps are merged in pairs. */
 static struct esp_rank_lap *lap_of(struct esp_ranks *r, int which)
 {
     const int most = most_laps(r), n = r->count;
@@ -162,8 +162,8 @@ void esp_ranks_pass_begins(struct esp_ranks *r)
     r->left = esp_clock();
 }
 
-/* Stores the times of the last exchange of a pass. Ranks report the time of any other exchange
- * in the next exchange. No exchange follows the last one, so the waiting times of the other
+/* Stores the times of the last exchange of a pass. Ranks report the times of an exchange in the
+ * exchange that follows it. No exchange follows the last one, so the waiting times of the other
  * ranks are derived from how long each rank computed before the last exchange. */
 void esp_ranks_pass_ends(struct esp_ranks *r)
 {
@@ -278,7 +278,7 @@ int esp_ranks_gather(struct esp_ranks *r, const struct esp_rank_gather *g)
     return status;
 }
 
-/* If copy() gets this as its receiver, all ranks except the sender get the bytes. */
+/* If the receiver is ALL, copy() copies the bytes to all ranks except the sender. */
 enum { ALL = -1 };
 
 static int copy(struct esp_ranks *r, int from, int to, void *data, size_t bytes)

@@ -1,4 +1,4 @@
-/* ranks.h - communication between processes that compute one model together.
+/* ranks.h - declares functions for exchanges between processes that compute one model together.
  *
  * Rank 0 is the program. It opens the group and sends orders, which the other ranks carry out
  * (serve.h). All ranks call the same functions in the same order. Numbers are only copied
@@ -47,15 +47,15 @@ struct esp_transport {
     /* In other ranks: joins the group that started this process with these arguments. The
      * member is NULL if ranks run a different program. */
     int (*join)(struct esp_ranks **ranks, int argc, char **argv);
-    /* own() returns where this rank writes before the next meeting, and of() what a rank wrote
-     * before the last meeting. */
+    /* own() returns the memory to which this rank writes before the next meet(). of() returns
+     * the bytes that a rank wrote before the last meet(). */
     char *(*own)(struct esp_ranks *ranks);
     const char *(*of)(struct esp_ranks *ranks, int rank);
-    /* Waits until every rank has written. bytes: (ranks) how much each of them wrote.
+    /* Waits until every rank has written. bytes: (ranks) how many bytes each rank wrote.
      * to_first: true if only rank 0 will read. All ranks must pass the same values. */
     int (*meet)(struct esp_ranks *ranks, const size_t *bytes, bool to_first);
-    /* Tells the other ranks that this rank is alive, while it works for a long time without
-     * meeting them. */
+    /* Tells the other ranks that this rank is alive. A rank calls this while it works for a
+     * long time without calling meet(). */
     void (*beat)(struct esp_ranks *ranks);
     /* Ends the group with an error message. */
     void (*fail)(struct esp_ranks *ranks, const char *sentence);
@@ -78,7 +78,7 @@ struct esp_ranks {
     void *patient_user;
     double delay, delay_rate; /* simulated network: seconds; bytes per second, or 0 */
     struct esp_rank_times times;
-    double came, left, met; /* the last exchange: its start, its end, its duration */
+    double came, left, met; /* start, end and duration of the last exchange */
     /* These are used in rank 0, during a pass. */
     bool passing;
     int exchanged;                  /* exchanges so far */

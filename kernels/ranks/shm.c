@@ -2,7 +2,8 @@
  *
  * Rank 0 starts the running program again for every other rank, with the argument list
  * "espalier-rank shm RANK RANKS PARENT THREADS". Each rank runs in its own session, so that the
- * terminal's keys do not reach it. It inherits an unnamed file as descriptor 3 and maps it.
+ * terminal's keys do not reach it. The rank inherits an unnamed file as descriptor 3 and maps
+ * it.
  */
 #include "kernels/ranks/shm.h"
 

@@ -12,7 +12,7 @@
 #include "kernels/ranks/ranks.h"
 
 struct esp_shm_slot {
-    _Alignas(64) _Atomic uint32_t written; /* number of rounds */
+    _Alignas(64) _Atomic uint32_t written; /* number of rounds that the rank has written */
     _Atomic uint32_t sleepers;        /* number of ranks that sleep until `written` changes */
     _Atomic uint32_t beats;           /* counts the rank's signs of life while it works */
     char sentence[ESP_RANK_SENTENCE]; /* why the rank ended, or "" */
@@ -32,7 +32,7 @@ struct esp_shm {
     size_t bytes;
     uint32_t round;
     /* In ranks other than 0: this process ends when `parent` is no longer its parent, or when
-     * `path` no longer exists. 0 and NULL mean that this is not checked. */
+     * `path` no longer exists. If one of them is 0 or NULL, it is not checked. */
     pid_t parent;
     const char *path;
     /* Processes that this process has started, indexed by rank. */

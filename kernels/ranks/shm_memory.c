@@ -1,4 +1,4 @@
-/* shm_memory.c - rounds in shared memory; see shm.h.
+/* shm_memory.c - implements rounds of exchanges in shared memory; see shm.h.
  *
  * Every rank counts the rounds that it has written. To wait for another rank, a rank reads that
  * counter in a loop for 20 us and then sleeps until it changes. It wakes up regularly to check
@@ -90,9 +90,9 @@ static void describe(int status, char *text, size_t size)
         snprintf(text, size, "exit code %d", WEXITSTATUS(status));
 }
 
-/* Finds the line that says why the ranks ended, in the output of a launcher and its processes.
- * This is a message of a rank, or else a message of the launcher, or else the first line.
- * Returns whether a rank wrote it. */
+/* Searches the output of a launcher and its processes for the line that says why the ranks
+ * ended. Prefers a message of a rank, then a message of the launcher, then the first line.
+ * Returns whether a rank wrote the line. */
 static bool read_log(const struct esp_shm *s, char *line, size_t size)
 {
     static const char *const telling[] = {"espalier: ", "noticed that ", "BAD TERMINATION"};
@@ -138,7 +138,7 @@ bool esp_shm_program_ended(const struct esp_shm *s)
     return end.si_pid != 0;
 }
 
-/* Returns whether all processes on which this process depends are alive. */
+/* Returns whether all processes that this process depends on are alive. */
 static bool all_live(struct esp_shm *s)
 {
     const bool alone = s->parent > 0 && getppid() != s->parent;

@@ -139,7 +139,7 @@ static int serve_program(const char *path, int count)
     if (file < 0 || fstat(file, &about) != 0 || about.st_size != (off_t)esp_shm_bytes(count)) {
         fprintf(stderr,
                 "espalier: %s is not memory shared with %d ranks; the first machine of "
-                "--hosts must be this one\n",
+                "--hosts must be this machine\n",
                 path, count);
         return ESP_E_FILE;
     }
@@ -257,7 +257,7 @@ int main(int argc, char **argv)
     const bool runs = argc > 1 && argv[1][0] != '-';
     if ((!serves && !runs) || (serves && count != atoi(argv[3])) || count < 2 ||
         count > ESP_MAX_RANKS) {
-        fprintf(stderr, "espalier: give mpirun -n RANKS (2 to %d) %s espalier generate ...\n",
+        fprintf(stderr, "espalier: use mpirun -n RANKS (2 to %d) %s espalier generate ...\n",
                 ESP_MAX_RANKS, argv[0]);
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
