@@ -1,7 +1,7 @@
 /* library_words.c - lists sessions and searches them for words; see library.h.
  *
  * Listing and searching read only the new chunks of a session's log. The row of a session
- * stores what the list shows. Column `seen` is the number of chunks that were read for it.
+ * stores what the list shows. Column `seen` says how many chunks were read to make this row.
  * Column `indexed` has a number for each branch: the length of its text in the index, in 4
  * bytes, little-endian. All of this can be rebuilt from the logs.
  */
@@ -279,7 +279,7 @@ static int list(struct esp_library *l, int64_t id, const char *name, esp_kept_vi
 {
     struct esp_kept_session session;
     int step = SQLITE_ERROR, status = ESP_OK;
-    esp_library_refresh(l, id, err, errlen); /* if this fails, the stored numbers are listed */
+    esp_library_refresh(l, id, err, errlen); /* if this fails, the list shows older values */
     sqlite3_stmt *s = esp_library_sql(l, ESP_SQL_LIST);
     if (!s)
         return esp_library_fail(l, err, errlen);
