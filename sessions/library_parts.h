@@ -89,10 +89,10 @@ struct esp_library {
     int status;                /* SQLITE_OK, or the first failure of the transaction */
     char what[256];            /* SQLite's message about this failure */
     struct esp_pack sorted[2]; /* buffers of put_records(), reused by each call */
-    struct esp_pack trees; /* trees of the chunk that was read last */
-    int64_t trees_of; /* the session that this chunk belongs to */
-    size_t tree_at;  /* offset of the record after the tree that was found last */
-    int tree_number; /* number of the tree that was found last */
+    struct esp_pack trees;     /* trees of the chunk that was read last */
+    int64_t trees_of;          /* the session that this chunk belongs to */
+    size_t tree_at;            /* offset of the record after the tree that was found last */
+    int tree_number;           /* number of the tree that was found last */
 };
 
 /* ---- library_base.c */

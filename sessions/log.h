@@ -17,15 +17,15 @@
 #include "sessions/library.h"
 
 enum esp_log_kind {
-    ESP_LOG_TIME = 1, /* the time of the records that follow, in seconds since 1970 */
-    ESP_LOG_PIECE,    /* the bytes of a token */
-    ESP_LOG_HEADER,   /* models and settings */
-    ESP_LOG_PROMPT,   /* appends the tokens of a prompt to the text */
-    ESP_LOG_FORK,     /* shortens the text, then appends tokens; they can exist in a branch */
-    ESP_LOG_CUT,      /* shortens the text */
-    ESP_LOG_DROP,     /* removes tokens from the middle of the text */
-    ESP_LOG_SCORES,   /* gives scores to tokens of the text */
-    ESP_LOG_JUDGE,    /* the user named, marked or deleted a branch */
+    ESP_LOG_TIME = 1,   /* the time of the records that follow, in seconds since 1970 */
+    ESP_LOG_PIECE,      /* the bytes of a token */
+    ESP_LOG_HEADER,     /* models and settings */
+    ESP_LOG_PROMPT,     /* appends the tokens of a prompt to the text */
+    ESP_LOG_FORK,       /* shortens the text, then appends tokens; they can exist in a branch */
+    ESP_LOG_CUT,        /* shortens the text */
+    ESP_LOG_DROP,       /* removes tokens from the middle of the text */
+    ESP_LOG_SCORES,     /* gives scores to tokens of the text */
+    ESP_LOG_JUDGE,      /* the user named, marked or deleted a branch */
     ESP_LOG_GENERATION, /* a generation begins */
     ESP_LOG_ITERATION,  /* an iteration appends tokens */
     ESP_LOG_TREE,       /* the tree of an iteration, with probabilities and times */

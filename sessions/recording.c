@@ -255,8 +255,7 @@ static int open_file(struct esp_recording *r, const char *path, int again, char 
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to open %s", path);
     r->fd = again < 0 ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
                       : fcntl(again, F_DUPFD_CLOEXEC, 0);
-    if (r->fd >= 0 &&
-        again >= 0) /* harmless, because the other reader uses only pread() */
+    if (r->fd >= 0 && again >= 0) /* harmless, because the other reader uses only pread() */
         lseek(r->fd, 0, SEEK_SET);
     if (r->fd < 0 || fstat(r->fd, &info) < 0)
         return esp_fail(err, errlen, ESP_E_FILE, "cannot open %s: %s", path, strerror(errno));
