@@ -29,7 +29,7 @@ for how in cut copied; do
     change $how
     wait $pid
     check "generate succeeds although the file was $how" test $? -eq 0 -a ! -s "$work/err"
-    check "the text is the same as with an unchanged file" cmp -s "$work/want" "$work/got"
+    check "the text is the same as with an unchanged file, although the file was $how" cmp -s "$work/want" "$work/got"
     rm -rf "$work/model"
 done
 
@@ -51,11 +51,11 @@ $dump" --target "$work/model" --draft '' -n 60 &
     change $how
     wait $pid
     check "the interface succeeds although the file was $how" test $? -eq 0
-    check "the interface still writes text" dumped '^│ Once upon a time,* '
+    check "the interface still writes text after the file was $how" dumped '^│ Once upon a time,* '
     rm -rf "$work/model"
 done
 
-# This library changes the size of the model's file to CUT_TO bytes after CUT_AFTER reads.
+# This preloaded library changes the size of the model's file to CUT_TO bytes after CUT_AFTER reads.
 cat >"$work/cut.c" <<'END'
 #define _GNU_SOURCE
 #include <dlfcn.h>
