@@ -1,7 +1,7 @@
 #!/bin/sh
 # Tests ways to draft that need no draft model with the target's vocabulary. All of them must also
 # work in a chat, in a window, with layers that are read from the disk, and with mixtures of
-# experts. The text must be that of plain decoding, and some drafts must be accepted.
+# experts. The text must be the same as with plain decoding, and some drafts must be accepted.
 . tests/shell.sh
 . tests/chat_pair.sh
 XDG_STATE_HOME=$work/state
@@ -32,8 +32,8 @@ END
 
 run() { $ESPALIER generate --target "$target" -p "$prompt" -n 24 --temp 0 --ignore-eos --json "$@"; }
 
-# compare ARGUMENT...: runs generate for each line of $work/ways, with the drafter and the flags in this line. Each time,
-# the text must be the same as with plain decoding.
+# compare ARGUMENT...: runs generate for each line of $work/ways, with the drafter and the flags in this
+# line. Each time, the text must be the same as with plain decoding.
 compare() {
     run "$@" --draft none --drafter ar >"$work/plain" 2>"$work/err"
     plain=$(field text "$work/plain")

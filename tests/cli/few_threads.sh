@@ -1,6 +1,6 @@
 #!/bin/sh
-# If the system refuses to create threads, the program must run with fewer threads, or an error message
-# must say that it cannot run.
+# If the system refuses to create threads, the program must run with fewer threads. If it cannot run
+# at all, an error message must say so.
 . tests/shell.sh
 . tests/script.sh
 

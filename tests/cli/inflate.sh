@@ -1,6 +1,6 @@
 #!/bin/sh
-# An enlarged target must give the same text as the original, both in memory and as a folder. A folder must be
-# written completely or not at all.
+# An enlarged target must give the same text as the original, whether it was enlarged in memory or
+# written as a folder. A folder must be written completely or not at all.
 . tests/shell.sh
 prompt="Once upon a time there was"
 text() { $ESPALIER generate -p "$prompt" -n 12 "$@"; }

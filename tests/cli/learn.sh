@@ -1,6 +1,6 @@
 #!/bin/sh
-# It must be possible to finish every lesson, both through a pipe and on a screen. The right answers depend
-# on numbers that the lesson measures.
+# It must be possible to finish every lesson, both through a pipe and on a screen. The right answers
+# depend on numbers that the lesson measures.
 . tests/shell.sh
 . tests/script.sh
 

@@ -1,7 +1,7 @@
 #!/bin/sh
-# --ranks divides the target among processes, which are called ranks. Ranks must not change the text with any drafter. If a rank
-# is killed, the ranks are started again. If this happens a second time, the command must end with a message and the text so
-# far. No rank may be left behind.
+# --ranks divides the target among processes, which are called ranks. Ranks must not change the text,
+# whatever the drafter. If a rank is killed, the ranks must be started again. If this happens a second
+# time, the command must end with a message and the text so far. No rank may be left behind.
 . tests/shell.sh
 . tests/script.sh
 
@@ -165,8 +165,8 @@ until_text() {
 long 200
 wait $program
 cp "$work/out" "$work/long"
-# slow() generates the same text, but with many slow exchanges. A test can then kill a rank before the text ends, even on a
-# busy machine.
+# slow() generates the same text, but with many slow exchanges. So a test can kill a rank before the
+# text ends, even on a busy machine.
 slow() { # RANKS [FLAGS]: starts this generation, and waits until text has been written
     variable=ESPALIER_RANKS_DELAY=1ms
     long 200 --ranks-whole none --ranks "$@"

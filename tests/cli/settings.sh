@@ -48,7 +48,7 @@ check "the manual describes all flags" test -z "$undocumented"; [ -z "$undocumen
 tests/settings_page "$ESPALIER" >"$work/page"
 check "the man page is up to date (make pages)" cmp man/espalier.1 "$work/page"
 
-# This run sets every setting. The values must be in the JSON output and in the recording. It must be possible to replay the recording.
+# This run sets every setting. The values must be in the JSON output and in the recording. The recording must be replayable.
 $ESPALIER generate -p Once -n 6 $arguments --json --record "$work/all.esp.jsonl" >"$work/json"
 tr -d '\t\n' <"$work/json" >"$work/line"
 for setting in $settings; do

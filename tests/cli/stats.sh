@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests `espalier stats`, which prints tables about a recording. The tables must agree with each other
+# Tests `espalier stats`, which prints tables about a recording. The tables must agree with each other,
 # and with what generate reported for the same session. An invalid file must be refused with one sentence.
 . tests/shell.sh
 recording=tests/cli/three.esp.jsonl
