@@ -34,7 +34,7 @@ struct esp_branch {
     char drafter[32]; /* name of the drafter that was used when the branch began */
     time_t created;   /* 0 means unknown */
     bool marked;      /* the user has set a bookmark on the branch */
-    bool deleted;     /* the branch is not shown, but other branches may share its tokens */
+    bool deleted;     /* the branch is not shown, but other branches can share its tokens */
 };
 
 /* Describes a step of undo or redo: the text to go to, and the branch to restore or delete. */

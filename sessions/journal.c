@@ -2,7 +2,7 @@
  *
  * The file consists of a head and two areas. `used` in the head is the number of valid bytes in
  * an area. It is increased only after a record was copied completely, so after kill -9 it
- * covers only complete records. After a power failure a record may be damaged. Its checksum
+ * covers only complete records. After a power failure a record can be damaged. Its checksum
  * (log.h) shows this.
  */
 #include "sessions/journal.h"

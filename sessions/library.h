@@ -75,7 +75,7 @@ struct esp_kept_match {
     char words[256]; /* the match, in brackets, with the words around it */
 };
 
-/* Searches for branches that contain all of `words`. The last word may be only the beginning
+/* Searches for branches that contain all of `words`. The last of `words` can be the beginning
  * of a word. Calls `visit` for each branch, the best match first, until it returns a value
  * other than 0. Before the search, new texts are added to the index, and a damaged index is
  * rebuilt. */
@@ -114,7 +114,7 @@ struct esp_kept_text {
     char *header; /* (allocated) the session's latest header line */
     time_t created;
     int iterations, generations;  /* numbers of the next iteration and generation; some
-                                     earlier numbers may be missing */
+                                     earlier numbers can be missing */
     struct esp_branches branches; /* branches.at is the text that was last on the screen */
 };
 

@@ -66,7 +66,7 @@ static bool is_prompt(const struct export *e, int at, bool mark)
 }
 
 /* Returns the end of the prompt that begins at `from`. A prompt consists of control tokens,
- * then other tokens, then control tokens; any of these may be missing. */
+ * then other tokens, then control tokens; any of these can be missing. */
 static int prompt_end(const struct export *e, int from)
 {
     int to = from;

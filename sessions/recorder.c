@@ -242,7 +242,7 @@ static int reopen(struct esp_recorder *r, int flags, bool force, char *err, size
         return refuse(r, "another program has just created it", err, errlen);
     if (!lock(r))
         return refuse(r, "another session records to it; give another name", err, errlen);
-    fchmod(r->fd, info.st_mode & PRIVATE); /* may fail if the file belongs to another user */
+    fchmod(r->fd, info.st_mode & PRIVATE); /* can fail if the file belongs to another user */
     return ftruncate(r->fd, 0) < 0 ? refuse(r, strerror(errno), err, errlen) : (int)ESP_OK;
 }
 

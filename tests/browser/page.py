@@ -5,8 +5,8 @@
 
 BROWSER is Chromium or Chrome, controlled over a pipe (--remote-debugging-pipe), so only Python's own library is
 needed. The script reads facts from the document: the display follows the recording, keys and buttons move it,
-hostile text stays text, nothing else is loaded, every text has a contrast of at least 4.5:1, and a phone needs no
-sideways scrolling. PICTURES is a folder for screenshots.
+hostile text is shown as plain text, no other file is loaded, every text has a contrast of at least 4.5:1, and a phone
+needs no sideways scrolling. PICTURES is a folder for screenshots.
 """
 import base64
 import json
@@ -123,7 +123,7 @@ const at = () => Number($("place").value);
 const stage = () => (document.querySelector('#stages [aria-current]') || {textContent: "whole"}).textContent;
 """
 
-# The lowest contrast between a text and its background, and that text.
+# This script returns the lowest contrast between a text and its background, and the text that has it.
 CONTRAST = """(() => {
 const light = (c) => { const f = c.map((v) => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
                        return .2126 * f[0] + .7152 * f[1] + .0722 * f[2]; };

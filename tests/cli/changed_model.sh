@@ -75,7 +75,7 @@ ${CC:-cc} -shared -fPIC -o "$work/cut.so" "$work/cut.c" -ldl || exit 1
 for after in 0 1 20; do
     for to in 0 100000 200000000; do # the last size is longer than the file
         cp -r "$work/kept" "$work/model"
-        check "a file that is changed to $to bytes after $after reads gives an error message" \
+        check "generate fails with a message if the model's file is changed to $to bytes after $after reads" \
             fails 1 "model.safetensors" env LD_PRELOAD="$work/cut.so" CUT_AFTER=$after CUT_TO=$to CUT_FILE="$file" \
             $ESPALIER generate --target "$work/model" --draft '' -p "$prompt" -n 5 --threads 2
         rm -rf "$work/model"

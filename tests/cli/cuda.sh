@@ -17,8 +17,8 @@ $run >"$work/plain" 2>"$work/err"
 check "without a usable plugin, generate falls back to the CPU" test $? -eq 0
 check "falling back to the CPU without a usable plugin prints no message" test ! -s "$work/err"
 
-# If nvcc has built the real plugin and the machine has no GPU, the plugin must say so. In
-# continuous integration, the plugin is in a separate folder.
+# If nvcc has built the real plugin and the machine has no GPU, the plugin must report that there is
+# no GPU. In continuous integration, the plugin is in a separate folder.
 for real in "$BUILD/checked/libespalier-cuda.so" "$BUILD/libespalier-cuda.so"; do
     [ -f "$real" ] && break
 done

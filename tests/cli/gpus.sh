@@ -28,10 +28,10 @@ gpus() { # DEVICES MESSAGE [VARIABLE=VALUE] COMMAND...: with this many GPUs, COM
     shift 2
     fails 1 "$message" env ESPALIER_EMU_DEVICES=$devices "$@"
 }
-check "too few GPUs are reported" gpus 1 "needs 2 GPUs, but 1 is here" $run --backend cuda --ranks 2
-check "too few GPUs after --device are reported" gpus 3 "needs 3 GPUs, but 2 are here, counted from the one that --device names" \
+check "--ranks is refused if there are too few GPUs" gpus 1 "needs 2 GPUs, but 1 is here" $run --backend cuda --ranks 2
+check "--ranks is refused if there are too few GPUs from the one that --device names" gpus 3 "needs 3 GPUs, but 2 are here, counted from the one that --device names" \
     $run --backend cuda --device 1 --ranks 3
-check "a missing NCCL is reported" gpus 2 "libnccl.so.2 was not found; install libnccl2" \
+check "if NCCL is missing, the message says which package to install" gpus 2 "libnccl.so.2 was not found; install libnccl2" \
     ESPALIER_EMU_NCCL=0 $run --backend cuda --ranks 2
 check "--ranks-split layers is refused for GPUs" gpus 2 "ranks-split layers is for --backend cpu" \
     $run --backend cuda --ranks 2 --ranks-split layers

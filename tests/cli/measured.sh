@@ -21,7 +21,7 @@ for suite in $suites; do
     check "the page has no other numbers for suite $suite" test ! -s "$work/invented"
     check "the results of suite $suite have the hashes of its models" grep -q '"hash":	"[0-9a-f]' "$results/$suite.json"
 done
-# Every line of the summary must name a command that exists.
+# Every line of the table of claims must name a command that exists.
 sed -n '/^## Which claims of the papers are confirmed here/,/^No table on this page was measured/p' "$page" | grep '^|' | sed 1,2d >"$work/claims"
 check "the page has a table of claims" test "$(wc -l <"$work/claims")" -ge 20
 while read -r line; do
