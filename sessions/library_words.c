@@ -337,8 +337,8 @@ int esp_library_find(struct esp_library *l, const char *which, struct esp_kept_s
 
 /* ------------------------------------------------------------------ searching */
 
-/* Returns an allocated FTS5 query for texts that contain all of `words`. The last of `words` can
- * be the beginning of a word. */
+/* Returns an allocated FTS5 query for texts that contain all of `words`. The last of `words`
+ * can be the beginning of a word. */
 static char *query_of(const char *words)
 {
     char *query = malloc(4 * strlen(words) + 8), *to = query;
