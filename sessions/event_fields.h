@@ -58,7 +58,7 @@ struct esp_field {
     const struct esp_field *of; /* for MODEL, ARRAY and NODES: the members of the struct */
 };
 
-/* Each table lists the members that are recorded for this struct. */
+/* Each table lists the recorded members of the struct that its comment names. */
 extern const struct esp_field esp_fields_event[];     /* struct esp_event: in all events */
 extern const struct esp_field esp_fields_header[];    /* struct esp_recording_header */
 extern const struct esp_field esp_fields_iteration[]; /* struct esp_iteration */

@@ -10,7 +10,7 @@
 
 #include "engine/espalier.h"
 
-/* Copies the fields of a node that drafting can change after it has added the node. */
+/* Stores the fields of a node that drafting can change after it has added the node. */
 struct esp_growth {
     int32_t copies;
     float confidence;
