@@ -92,8 +92,8 @@ void esp_branches_link(struct esp_branches *b, int branch)
         b->branch[own->parent].furthest = own->fork;
 }
 
-/* Starts a branch at the end of the current text. It has no tokens yet. Returns its number, or
- * ESP_E_MEMORY. */
+/* Starts a branch at the end of the current text. The new branch has no tokens yet. Returns its
+ * number, or ESP_E_MEMORY. */
 static int begin(struct esp_branches *b, const char *drafter)
 {
     if (esp_grow(&b->branch, b->count, &b->capacity, sizeof *b->branch) < 0)
