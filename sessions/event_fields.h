@@ -28,7 +28,7 @@ enum esp_member_kind {
     ESP_FIELD_SETTINGS, /* an object with all settings that have no separate member */
     ESP_FIELD_OPEN,     /* begins an object; its members are the rows up to ESP_FIELD_CLOSE */
     ESP_FIELD_CLOSE,
-    ESP_FIELD_MODEL,  /* a struct with the members of `of`; left out if its first member is "" */
+    ESP_FIELD_MODEL,  /* struct with the members of `of`; left out if its first member is "" */
     ESP_FIELD_ARRAY,  /* at most `high` structs with the members of `of`; left out if empty */
     ESP_FIELD_NODES,  /* a pointer to an array of structs; read before all other members */
     ESP_FIELD_TOKEN,  /* the id of a token; the token's text is in the same JSON object */
