@@ -5,9 +5,9 @@
     man/screen.py --check man/screen.svg [build/espalier]
 
 Runs the demo's drafter with a fixed seed until an iteration has a large enough tree, and draws the screen in the
-colours of themes/dark.theme. The speeds in the picture are those of this machine. If trees are not faster than plain
-decoding, it makes no picture. With --check it draws nothing. It reports panes and keys of the picture that differ from
-those of the real screen; these are the same on every machine.
+colours of themes/dark.theme. The speeds in the picture are measured during this run. If trees are not faster than plain
+decoding, the script makes no picture. With --check it draws nothing. Instead it compares the names of the panes and the
+line of keys in the picture with the real screen, and reports differences. These texts are the same on every machine.
 """
 import html
 import io
@@ -44,7 +44,7 @@ def screen(program, tokens):
 
 
 def styles():
-    """Returns the colour, weight and decoration of each letter, in the order of viz/style.h."""
+    """Returns the colour, weight and decoration for each style letter. Letters are in the order of viz/style.h."""
     with open("viz/style.h") as header:
         keys = re.findall(r'^ +X\([A-Z_]+, "([a-z-]+)"', header.read(), re.M)
     theme = {}

@@ -92,8 +92,8 @@ void esp_branches_link(struct esp_branches *b, int branch)
         b->branch[own->parent].furthest = own->fork;
 }
 
-/* Starts a branch at the end of the current text. It has no tokens yet. Returns its number, or
- * ESP_E_MEMORY. */
+/* Starts a branch at the end of the current text. The new branch has no tokens yet. Returns its
+ * number, or ESP_E_MEMORY. */
 static int begin(struct esp_branches *b, const char *drafter)
 {
     if (esp_grow(&b->branch, b->count, &b->capacity, sizeof *b->branch) < 0)
@@ -132,8 +132,9 @@ int esp_branches_append(struct esp_branches *b, const struct esp_written *token,
     }
     if (status < 0)
         return status;
+    /* A deleted branch is shown again when the current text contains all its tokens. */
     if (b->at.length + 1 == esp_branches_end(b, owner).length)
-        b->branch[owner].deleted = false; /* its whole text is current, so it is shown again */
+        b->branch[owner].deleted = false;
     *stored = &b->branch[owner].tokens[b->at.length - b->branch[owner].fork];
     b->at = (struct esp_text_place){owner, b->at.length + 1};
     return ESP_OK;
@@ -212,8 +213,8 @@ int esp_branches_compact(struct esp_branches *b)
     int *number = malloc(((size_t)b->count + 1) * sizeof *number), kept = 0, before = b->count;
     if (!needed || !number)
         before = 0;
-    for (int i = before - 1; i >= 0; i--) { /* children have higher numbers than their
-                                               parents, so they come first */
+    /* Children have higher numbers than their parents, so this loop reaches children first. */
+    for (int i = before - 1; i >= 0; i--) {
         needed[i] = needed[i] || !b->branch[i].deleted || b->at.branch == i;
         if (needed[i] && b->branch[i].parent >= 0)
             needed[b->branch[i].parent] = true;
@@ -256,7 +257,7 @@ static bool is_same(struct esp_text_place a, struct esp_text_place b)
     return a.branch == b.branch && a.length == b.length;
 }
 
-/* Removes the latest steps of a list (undo or redo) that would not change the current text. */
+/* Removes the latest steps of the undo or redo list that would not change the current text. */
 static void drop_idle(const struct esp_branches *b, struct esp_steps_back *steps)
 {
     while (steps->count > 0 && steps->step[steps->count - 1].deleted < 0 &&

@@ -25,16 +25,16 @@ struct esp_text_place {
 };
 
 struct esp_branch {
-    int parent;                 /* -1 if none */
+    int parent;                 /* number of the parent branch, or -1 if there is none */
     int fork;                   /* number of tokens shared with the parent */
     struct esp_written *tokens; /* (count) the branch's own tokens */
     int count, capacity;
-    int furthest;     /* the largest `fork` of its children, or 0 if it has none */
+    int furthest;     /* the largest `fork` of the branch's children, or 0 without children */
     char name[48];    /* given by the user, or "" */
     char drafter[32]; /* name of the drafter that was used when the branch began */
     time_t created;   /* 0 means unknown */
-    bool marked;      /* the user has set a bookmark on it */
-    bool deleted;     /* the branch is not shown, but other branches may share its tokens */
+    bool marked;      /* the user has set a bookmark on the branch */
+    bool deleted;     /* the branch is not shown, but other branches can share its tokens */
 };
 
 /* Describes a step of undo or redo: the text to go to, and the branch to restore or delete. */
@@ -48,8 +48,8 @@ struct esp_steps_back {
     int count, capacity;
 };
 
-/* The tree of all texts of a session. For an empty tree, set `at` to {-1, 0} and all other
- * members to 0. */
+/* Stores the tree of all texts of a session. For an empty tree, set `at` to {-1, 0} and all
+ * other members to 0. */
 struct esp_branches {
     struct esp_branch *branch; /* (count) the branches, in the order in which they began */
     int count, capacity;
@@ -61,10 +61,10 @@ void esp_branches_open(struct esp_branches *branches);
 void esp_branches_free(struct esp_branches *branches);
 
 /* Appends a token to the current text. If a branch already continues the text with this token,
- * the branch's token is used; if `anew` is true, its kind, iteration and score are replaced.
- * Otherwise the token is stored, in a new branch if needed. `drafter` is stored with a new
- * branch. Sets *stored to the token in the tree, valid until the next call. Returns 0 or
- * ESP_E_MEMORY. */
+ * the branch's token is used. In this case, if `anew` is true, the kind, iteration and score of
+ * the branch's token are replaced. If there is no such branch, the token is stored, in a new
+ * branch if needed. `drafter` is stored with a new branch. Sets *stored to the token in the
+ * tree, valid until the next call. Returns 0 or ESP_E_MEMORY. */
 int esp_branches_append(struct esp_branches *branches, const struct esp_written *token,
                         bool anew, const char *drafter, struct esp_written **stored);
 /* Returns whether a branch begins after a token that its parent owns. A branch without a parent
@@ -102,15 +102,16 @@ int esp_branches_compact(struct esp_branches *branches);
 /* Call this before the text changes, so that undo can go back to the current text. Returns 0
  * or ESP_E_MEMORY. */
 int esp_branches_keep(struct esp_branches *branches);
-/* Deletes a branch; the current text must not end in it. Undo restores it. Returns 0 or
- * ESP_E_MEMORY. */
+/* Deletes a branch. The current text must not end in this branch. Undo restores the branch.
+ * Returns 0 or ESP_E_MEMORY. */
 int esp_branches_delete(struct esp_branches *branches, int branch);
-/* Returns the next step of undo (or of redo), or NULL if there is none. If the step only
- * restores or deletes a branch, the text of the step can be the current text. */
+/* Returns the next step of undo, or of redo if `redo` is true. Returns NULL if there is none.
+ * If the step only restores or deletes a branch, its text can be equal to the current text. */
 const struct esp_step_back *esp_branches_back(struct esp_branches *branches, bool redo);
 /* Call this before you go to the text of the step that esp_branches_back() returned. Undo
  * restores the branch of the step and adds a step for the current text to the redo list. Redo
- * deletes the branch and adds such a step to the undo list. Returns 0 or ESP_E_MEMORY. */
+ * deletes the branch and adds a step for the current text to the undo list. Returns 0 or
+ * ESP_E_MEMORY. */
 int esp_branches_went_back(struct esp_branches *branches, bool redo);
 
 #endif

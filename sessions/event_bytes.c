@@ -330,8 +330,8 @@ static void get_fields(struct reader *r, const struct esp_field *fields, void *b
             set_missing(f, at, base);
         present >>= 1;
     }
-    r->from->bad |= present != 0; /* a newer program has added a member; its length is not
-                                     known here */
+    r->from->bad |= present != 0; /* a newer program has added a member; this program does
+                                     not know its length */
 }
 
 static void get_layers(struct reader *r)

@@ -13,8 +13,8 @@
 #include "sessions/pack.h"
 #include "sessions/event_json.h"
 
-/* Writes an iteration event, without the scores and the texts of its tokens. For `layers` see
- * esp_event_to_json(). */
+/* Writes an iteration event, without the scores and the texts of its tokens. The comment on
+ * esp_event_to_json() describes `layers`. */
 void esp_event_to_bytes(struct esp_pack *to, const struct esp_event *event,
                         const struct esp_layers *layers);
 /* Reads an iteration and checks it. Adds the names of its gauges to `texts`. Returns false if

@@ -194,7 +194,7 @@ const struct esp_recorded_type *esp_recorded_type(const char *name, int type)
 {
     static const struct esp_recorded_type types[] = {
         {ESP_EVENT_ITERATION, "iteration", esp_fields_iteration},
-        {ESP_EVENT_PROMPT, "prompt", nothing}, /* a prompt may need several lines, see
+        {ESP_EVENT_PROMPT, "prompt", nothing}, /* a prompt can need several lines, see
                                                   put_prompt() */
         {ESP_EVENT_SETTING, "setting", changed},
         {ESP_EVENT_END, "end", reason},

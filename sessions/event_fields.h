@@ -28,7 +28,7 @@ enum esp_member_kind {
     ESP_FIELD_SETTINGS, /* an object with all settings that have no separate member */
     ESP_FIELD_OPEN,     /* begins an object; its members are the rows up to ESP_FIELD_CLOSE */
     ESP_FIELD_CLOSE,
-    ESP_FIELD_MODEL,  /* a struct with the members of table `of`; left out if the first is "" */
+    ESP_FIELD_MODEL,  /* struct with the members of `of`; left out if its first member is "" */
     ESP_FIELD_ARRAY,  /* at most `high` structs with the members of `of`; left out if empty */
     ESP_FIELD_NODES,  /* a pointer to an array of structs; read before all other members */
     ESP_FIELD_TOKEN,  /* the id of a token; the token's text is in the same JSON object */
@@ -52,13 +52,14 @@ struct esp_field {
     const char *name;
     size_t offset;
     double low, high;           /* range of a number */
-    double missing;             /* value of a number whose member is missing */
+    double missing;             /* value of a number if its member is missing */
     size_t size;                /* size of a text in bytes, or of one entry of an array */
     size_t count;               /* for an array or a pointer: offset of its number of entries */
     const struct esp_field *of; /* for MODEL, ARRAY and NODES: the members of the struct */
 };
 
-extern const struct esp_field esp_fields_event[];     /* struct esp_event, in all events */
+/* Each table lists the recorded members of the struct that its comment names. */
+extern const struct esp_field esp_fields_event[];     /* struct esp_event: in all events */
 extern const struct esp_field esp_fields_header[];    /* struct esp_recording_header */
 extern const struct esp_field esp_fields_iteration[]; /* struct esp_iteration */
 extern const struct esp_field esp_fields_node[];      /* struct esp_node */
@@ -70,15 +71,15 @@ extern const struct esp_field esp_fields_change[];    /* struct esp_change */
 struct esp_recorded_type {
     int type;
     const char *name;
-    const struct esp_field *fields; /* for struct esp_event or struct esp_iteration */
+    const struct esp_field *fields; /* members of struct esp_event or struct esp_iteration */
 };
 
 /* Returns the type with this name. If `name` is NULL, returns the type with the number `type`.
  * Returns NULL if there is no such type. */
 const struct esp_recorded_type *esp_recorded_type(const char *name, int type);
 
-/* The names of enumerators in a recording. Each list is indexed by the enumerator and ends with
- * NULL. */
+/* These lists have the names that recordings use for enumerators. Each list is indexed by the
+ * enumerator and ends with NULL. */
 extern const char *const esp_verdict_names[]; /* enum esp_verdict */
 extern const char *const esp_reason_names[];  /* enum esp_reason; "" for none */
 extern const char *const esp_source_names[];  /* enum esp_source */

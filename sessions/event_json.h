@@ -29,8 +29,8 @@ int esp_event_to_json(struct esp_line *line, const struct esp_event *event,
 
 /* ------------------------------------------------------------------ reading */
 
-/* An event that was read, and everything that it points to. A zero-initialised struct is empty.
- * Reading the next event into it reuses its memory. */
+/* Stores an event that was read, and everything that the event points to. A zero-initialised
+ * struct is empty. Reading the next event into the struct reuses its memory. */
 struct esp_recorded_event {
     struct esp_event event;
     /* event.iteration points into this member. For a prompt, event.tokens points to its ids. */
@@ -40,14 +40,14 @@ struct esp_recorded_event {
 };
 
 /* Reads one line and checks it. The line has no newline, and at most ESP_RECORDING_LINE bytes.
- * Adds the texts of its tokens to `texts`; gauges point to names in `texts`. If `vocabulary` is
- * not 0, ids must be below it. Returns 1 for an event, and 0 for an event of an unknown type.
- * Otherwise returns a negative status, with a sentence that does not name the file. */
+ * Adds the texts of its tokens to `texts`. Gauges point to names in `texts`. If `vocabulary` is
+ * not 0, token ids must be below it. Returns 1 for an event, and 0 for an event of an unknown
+ * type. Otherwise returns a negative status, with a sentence that does not name the file. */
 int esp_event_from_json(struct esp_recorded_event *recorded, struct esp_texts *texts,
                         const char *line, size_t length, int vocabulary, char *err,
                         size_t errlen);
-/* Checks the order, the path and the committed tokens of an iteration. The range of each of its
- * values must have been checked before. Returns 0, or ESP_E_FORMAT with a sentence. */
+/* Checks the order, the path and the committed tokens of an iteration. The caller must already
+ * have checked the range of each value. Returns 0, or ESP_E_FORMAT with a sentence in err. */
 int esp_event_check(struct esp_recorded_event *recorded, char *err, size_t errlen);
 void esp_recorded_event_free(struct esp_recorded_event *recorded);
 

@@ -216,8 +216,8 @@ static const int32_t *read_ids(struct reader *r, const cJSON *object, const stru
     return first;
 }
 
-/* Checks the flattened order: the root is first, no node is listed twice, no node was cut, and
- * every parent is before its children. */
+/* Checks the member `order`. The root must be first, no node may be listed twice or be cut, and
+ * every parent must be before its children. */
 static void check_order(struct reader *r)
 {
     const struct esp_tree *tree = &r->to->iteration.it.tree;

@@ -8,7 +8,7 @@
 #include "sessions/event_fields.h"
 
 enum {
-    LONGEST_TEXT = 1 << 16, /* maximum bytes of a token's text; longer texts are left out */
+    LONGEST_TEXT = 1 << 16, /* limit in bytes; texts of tokens that are longer are left out */
     PROMPT_LINE = ESP_RECORDING_LINE / 2, /* a longer prompt is divided into several lines */
 };
 
@@ -108,8 +108,8 @@ static void put_parent(struct esp_line *line, const struct esp_node *node)
     esp_line_integer(line, "depth", node->depth);
 }
 
-/* Writes the earlier state of a node. If this is the state of a new node, writes only its
- * index. */
+/* Writes the earlier state of a node. If a newly added node always has this state, writes only
+ * the node's index. */
 static void put_change(const struct writer *w, const struct esp_change *change)
 {
     const struct esp_growth *was = &change->was;
@@ -253,8 +253,8 @@ static void end(struct esp_line *line)
     esp_line_newline(line);
 }
 
-/* Writes how many of this line's tokens are control tokens of the chat format. The line has
- * `count` tokens. If `marks` is above `count`, all of them are; if it is below 0, none is. */
+/* Writes how many of the `count` tokens of this line are control tokens of the chat format.
+ * `marks` is this number, but it can be above `count` (all tokens) or below 0 (no token). */
 static void put_marks(struct esp_line *line, const char *name, int marks, int count)
 {
     if (marks > 0)

@@ -1,8 +1,8 @@
-/* journal.c - writes journals, and reads those of killed programs; see journal.h.
+/* journal.c - writes journals, and reads the journals of killed programs; see journal.h.
  *
  * The file consists of a head and two areas. `used` in the head is the number of valid bytes in
  * an area. It is increased only after a record was copied completely, so after kill -9 it
- * covers only complete records. After a power failure a record may be damaged. Its checksum
+ * covers only complete records. After a power failure a record can be damaged. Its checksum
  * (log.h) shows this.
  */
 #include "sessions/journal.h"
@@ -225,8 +225,8 @@ int esp_journal_read(struct esp_left *left, const char *library, int64_t session
     esp_journal_path(path, sizeof path, library, session);
     if (!(left->file = read_file(path, &length)))
         return ESP_E_FORMAT;
-    if (is_zero(left->file, length)) /* a program was killed while it made or removed the
-                                        journal */
+    if (is_zero(left->file, length)) /* a program was killed while it created or removed
+                                        the journal */
         return ESP_OK;
     memcpy(&head, left->file, sizeof head);
     int status = memcmp(head.magic, MAGIC, sizeof MAGIC) != 0 ? (int)ESP_E_FORMAT : (int)ESP_OK;

@@ -31,8 +31,8 @@ struct esp_records {
  * session's log. Returns 0, or a negative status with a sentence in err. */
 int esp_journal_open(struct esp_journal **journal, const char *library, int64_t session,
                      int chunk, char *err, size_t errlen);
-/* Closes the journal. If `remove` is true, overwrites its records and removes the file. To keep
- * the records, store them in the library before. */
+/* Closes the journal. If `remove` is true, overwrites its records and removes the file. If the
+ * records are still needed, store them in the library first. */
 void esp_journal_close(struct esp_journal *journal, bool remove);
 /* Adds records to the current area. Returns false if the area has no room for them. */
 bool esp_journal_add(struct esp_journal *journal, const void *records, size_t length);
@@ -46,12 +46,12 @@ void esp_journal_taken(struct esp_journal *journal);
 
 /* ------------------------------------------------------------------ after a crash */
 
-/* The records that a killed program has left in a journal. */
+/* Contains the records that a killed program has left in a journal. */
 struct esp_left {
     unsigned char *file;        /* (allocated) the bytes of the journal */
     struct esp_records area[2]; /* the complete records of both areas, the earlier area first */
-    int chunk[2];               /* for each area, the number of the chunk that it becomes in the
-                                   session's log */
+    int chunk[2];               /* for each area, the number of the chunk of the session's log
+                                   in which its records will be stored */
     bool damaged;               /* an area has bytes after its last complete record */
 };
 

@@ -77,8 +77,8 @@ static void put_number(struct esp_line *line, const char *name, const char *text
     put_text(line, text);
 }
 
-/* Writes the decimal digits of `value`, with leading zeros if there are fewer than `least`. The
- * last digit is just before `end`. Returns the address of the first digit. */
+/* Writes the decimal digits of `value`, at least `least` of them, with leading zeros if needed.
+ * The last digit is just before `end`. Returns the address of the first digit. */
 static char *digits(char *end, uint64_t value, int least)
 {
     while (value > 0 || least > 0) {
@@ -99,7 +99,7 @@ void esp_line_integer(struct esp_line *line, const char *name, int64_t value)
     put_number(line, name, end);
 }
 
-/* Writes m / 10^places without trailing zeros. */
+/* Writes the decimal number m / 10^places without trailing zeros. */
 static void put_fraction(struct esp_line *line, const char *name, bool negative, uint64_t m,
                          int places)
 {
@@ -118,10 +118,10 @@ static void put_fraction(struct esp_line *line, const char *name, bool negative,
     put_number(line, name, end);
 }
 
-/* Writes the shortest decimal that reads back as this float. The decimal is m / 10^k with m
- * below 2^53 and k below 23. Therefore one division gives the same rounded value as reading the
- * decimal. Returns false if there is no such decimal. printf() would take several times as
- * long, which is too slow because an iteration has hundreds of numbers. */
+/* Writes the shortest decimal that gives this float again when it is read. The decimal is
+ * m / 10^k with m below 2^53 and k below 23. Therefore one division gives the same rounded
+ * value as reading the decimal. Returns false if there is no such decimal. printf() would take
+ * several times as long, which is too slow because an iteration has hundreds of numbers. */
 static bool put_short(struct esp_line *line, const char *name, float value)
 {
     static const double power[] = {1,   1e1, 1e2, 1e3,  1e4,  1e5,  1e6,

@@ -41,8 +41,9 @@ void esp_layers_begin(struct esp_layers *l)
     l->count = l->change_count = l->last_count = 0;
 }
 
-/* Finds the nodes that have changed since the draft pass of the last layer. Stores their
- * earlier state with that layer. Then copies the state of all nodes for the next comparison. */
+/* Finds the nodes that have changed since the draft pass of the last layer. Stores the earlier
+ * state of these nodes with that layer. Then copies the state of all nodes for the next
+ * comparison. */
 static int compare(struct esp_layers *l, const struct esp_tree *tree)
 {
     const int before = l->change_count;
@@ -63,7 +64,7 @@ int esp_layers_note(struct esp_layers *l, const struct esp_event *event)
 {
     const struct esp_iteration *it = event->iteration;
     if (l->count > 0 && it->draft_passes <= l->layers[l->count - 1].passes)
-        esp_layers_begin(l); /* the previous iteration failed, so its layers were not removed */
+        esp_layers_begin(l); /* removes layers of the previous iteration, which has failed */
     int status = compare(l, &it->tree);
     if (status < 0)
         return status;

@@ -1,7 +1,7 @@
 /* layers.h - reconstructs the tree of an iteration after each of its draft passes.
  *
  * An iteration event contains the finished tree. Its nodes are in creation order, so the tree
- * after a pass consists of the first nodes. But some of them were different after that pass:
+ * after a pass consists of the first nodes. However, some nodes were different after that pass:
  * not expanded yet, not cut yet, or drawn fewer times. These differences are stored here. From
  * the iteration and the differences, each LAYER and STAGE event can be reconstructed exactly.
  */
@@ -10,7 +10,7 @@
 
 #include "engine/espalier.h"
 
-/* The fields of a node that drafting can change after it has added the node. */
+/* Stores the fields of a node that drafting can change after it has added the node. */
 struct esp_growth {
     int32_t copies;
     float confidence;
@@ -18,8 +18,9 @@ struct esp_growth {
     uint8_t reason;
 };
 
-/* Describes how a node changed after a draft pass: up to the end of the next pass or, after the
- * last pass, up to the finished tree. `was` is the node's state before the change. */
+/* Says that a node changed between the end of a draft pass and the end of the next pass. After
+ * the last pass, it says that the node changed before the tree was finished. `was` is the state
+ * of the node before the change. */
 struct esp_change {
     int32_t node;
     struct esp_growth was;
@@ -33,7 +34,7 @@ struct esp_tree_layer {
     int changes; /* number of nodes that changed after this layer */
 };
 
-/* All layers of an iteration's tree. A zero-initialised struct has no layers. */
+/* Stores all layers of an iteration's tree. A zero-initialised struct has no layers. */
 struct esp_layers {
     struct esp_tree_layer *layers; /* (count) */
     int count, capacity;
@@ -52,8 +53,8 @@ int esp_layers_finish(struct esp_layers *layers, const struct esp_iteration *it)
 void esp_layers_free(struct esp_layers *layers);
 
 /* esp_layers_add() appends a layer, and esp_layers_change() appends a change. Code that reads
- * files uses them; it must add the changes of a layer before the layer. Both return 0 or
- * ESP_E_MEMORY. */
+ * files uses these functions. It must add the changes of a layer before the layer itself. Both
+ * functions return 0 or ESP_E_MEMORY. */
 int esp_layers_add(struct esp_layers *layers, struct esp_tree_layer layer);
 int esp_layers_change(struct esp_layers *layers, struct esp_change change);
 

@@ -33,7 +33,7 @@ static int make_tables(struct esp_library *l, char *err, size_t errlen)
 }
 
 /* Checks that the file is a library. In mode ESP_LIBRARY_KEEP, turns an empty file into one.
- * Returns ESP_E_FORMAT if the file is not a library; then the caller may rename it. */
+ * Returns ESP_E_FORMAT if the file is not a library. The caller can then rename the file. */
 static int check_file(struct esp_library *l, enum esp_library_mode mode, char *err,
                       size_t errlen)
 {
@@ -67,8 +67,8 @@ static int check_file(struct esp_library *l, enum esp_library_mode mode, char *e
 
 /* ------------------------------------------------------------------ opening and closing */
 
-/* Creates the folders above a path; only the user can access them. Failures are ignored here,
- * because opening the file will fail, too. */
+/* Creates the parent folders of a file, with access for the user only. Failures are ignored,
+ * because opening the file will then fail, too. */
 static void make_folders(const char *path)
 {
     char folder[PATH_MAX];
@@ -101,7 +101,7 @@ static void configure(sqlite3 *db, enum esp_library_mode mode)
 static int open_file(struct esp_library *l, enum esp_library_mode mode, char *err,
                      size_t errlen)
 {
-    if (mode == ESP_LIBRARY_KEEP) { /* a file created by SQLite would be readable by others */
+    if (mode == ESP_LIBRARY_KEEP) { /* SQLite would create a file that other users can read */
         const int file = open(l->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
         if (file < 0)
             return esp_fail(err, errlen, ESP_E_FILE, "%s: %s", l->path, strerror(errno));

@@ -48,18 +48,18 @@ struct esp_kept_session {
     int64_t id;
     char name[48]; /* given by the user, or "" */
     time_t created, changed;
-    char target[96], draft[96]; /* names of the models that it used last */
+    char target[96], draft[96]; /* names of the models that the session used last */
     char target_path[1024];     /* "" means unknown, for example for an imported recording */
-    char draft_path[1024];      /* "" means that there is no draft model, or it is unknown */
-    char words[128];            /* the beginning of its first text */
+    char draft_path[1024];      /* "" means that there is no draft model, or an unknown path */
+    char words[128];            /* the beginning of the session's first text */
     int branches, tokens;
     bool open; /* another program or another esp_library has claimed the session */
 };
 
 /* Called for each session. A return value other than 0 ends the list. */
 typedef int esp_kept_visit(void *user, const struct esp_kept_session *session);
-/* Lists all sessions, the most recently changed first. Before that, reads the new records of
- * their logs. This function and the functions below return 0, or a negative status with a
+/* Reads the new records of the sessions' logs. Then lists all sessions, the most recently
+ * changed first. This function and the functions below return 0, or a negative status with a
  * sentence in err. */
 int esp_library_list(struct esp_library *library, esp_kept_visit *visit, void *user, char *err,
                      size_t errlen);
@@ -68,14 +68,14 @@ int esp_library_list(struct esp_library *library, esp_kept_visit *visit, void *u
 int esp_library_find(struct esp_library *library, const char *which,
                      struct esp_kept_session *session, char *err, size_t errlen);
 
-/* A branch that a search has found. */
+/* Describes a branch that a search has found. */
 struct esp_kept_match {
     int64_t session;
     int branch;
     char words[256]; /* the match, in brackets, with the words around it */
 };
 
-/* Searches for branches that contain all of `words`. The last word may be only the beginning
+/* Searches for branches that contain all of `words`. The last of `words` can be the beginning
  * of a word. Calls `visit` for each branch, the best match first, until it returns a value
  * other than 0. Before the search, new texts are added to the index, and a damaged index is
  * rebuilt. */
@@ -96,7 +96,7 @@ int esp_library_delete(struct esp_library *library, int64_t id, char *err, size_
 bool esp_library_claim(struct esp_library *library, int64_t id);
 void esp_library_release(struct esp_library *library, int64_t id);
 
-/* Describes a generation, which continued a text after the text's first `place` tokens. Each
+/* Describes a generation. It continued a text after the first `place` tokens of this text. Each
  * kept iteration has the number of its generation. To write the same tokens again, start a
  * session with the same text, these settings and this state of the random number generator. */
 struct esp_kept_generation {
@@ -114,7 +114,7 @@ struct esp_kept_text {
     char *header; /* (allocated) the session's latest header line */
     time_t created;
     int iterations, generations;  /* numbers of the next iteration and generation; some
-                                     earlier numbers may be missing */
+                                     earlier numbers can be missing */
     struct esp_branches branches; /* branches.at is the text that was last on the screen */
 };
 

@@ -13,7 +13,7 @@ struct export
     int64_t id;
     FILE *file;
     const struct esp_kept_text *text;
-    struct esp_written *tokens; /* (length) the text */
+    struct esp_written *tokens; /* (length) the tokens of the exported text */
     int length;
     struct esp_tokens pieces;
     struct esp_texts names; /* names of gauges in the iterations that were read */
@@ -66,7 +66,7 @@ static bool is_prompt(const struct export *e, int at, bool mark)
 }
 
 /* Returns the end of the prompt that begins at `from`. A prompt consists of control tokens,
- * then other tokens, then control tokens; any of these may be missing. */
+ * then other tokens, then control tokens; any of these can be missing. */
 static int prompt_end(const struct export *e, int from)
 {
     int to = from;
@@ -105,8 +105,8 @@ static const struct esp_written *written_by(const struct export *e, int iteratio
     return NULL;
 }
 
-/* Copies the scores of an iteration's tokens to the iteration. If one score is unknown, the
- * iteration gets no scores. */
+/* Copies the scores of an iteration's tokens from the branches to the iteration. If one of
+ * these scores is unknown, the iteration gets no scores. */
 static int take_scores(const struct export *e, int from, struct esp_iteration_copy *copy)
 {
     struct esp_iteration *it = &copy->it;
@@ -134,8 +134,8 @@ static int write_line(struct export *e, int from, struct esp_recorded_event *eve
     return status;
 }
 
-/* Exports the iteration whose first token is token `from` of the text. Sets *count to the
- * number of its tokens in the text, or to 0 if it was not exported because it is not kept. */
+/* Exports the iteration that wrote token `from` of the text as its first token. Sets *count to
+ * the number of its tokens in the text. If the iteration is not kept, sets *count to 0. */
 static int write_iteration(struct export *e, int from, int *count)
 {
     struct esp_recorded_event event = {.event = {.type = 0}};

@@ -1,7 +1,8 @@
 /* library_old.c - converts libraries of versions 1 and 2 to the current version.
  *
- * In these versions each branch, token and iteration had a row. Iterations were stored as lines
- * of a recording. In version 1 these lines also had the texts of their tokens.
+ * In these versions each branch, token and iteration had its own row in a table. Iterations
+ * were stored as lines of a recording. In version 1 these lines also had the texts of their
+ * tokens.
  *
  * A damaged session is left out. In this case a copy of the old file is kept.
  */
@@ -19,7 +20,10 @@
 #include "sessions/grow.h"
 #include "sessions/library_parts.h"
 
-enum { MOST = 1 << 28 /* most tokens in a text */, END = INT32_MAX /* the end of a branch */ };
+enum {
+    MOST = 1 << 28, /* maximum number of tokens in a text */
+    END = INT32_MAX /* length that stands for the end of a branch */
+};
 
 static esp_library_table old_tables[] = {
     {"vocabulary", ESP_TABLE_VOCABULARY},
@@ -357,8 +361,8 @@ static void roll_back(struct esp_library *l)
         execute(l, "ROLLBACK");
 }
 
-/* Copies the unchanged file to a file with the same name and `.damaged` after it, unless that
- * file exists. Returns whether there is a copy. */
+/* Copies the unchanged file PATH to PATH.damaged. If PATH.damaged exists, keeps it instead.
+ * Returns whether PATH.damaged exists now. */
 static bool keep_copy(struct esp_library *l)
 {
     char path[PATH_MAX];

@@ -89,10 +89,10 @@ struct esp_library {
     int status;                /* SQLITE_OK, or the first failure of the transaction */
     char what[256];            /* SQLite's message about this failure */
     struct esp_pack sorted[2]; /* buffers of put_records(), reused by each call */
-    struct esp_pack trees; /* trees of the chunk that was read last, of session `trees_of` */
-    int64_t trees_of;
-    size_t tree_at;  /* offset of the record after the tree that was found last */
-    int tree_number; /* number of the tree that was found last */
+    struct esp_pack trees;     /* trees of the chunk that was read last */
+    int64_t trees_of;          /* the session that this chunk belongs to */
+    size_t tree_at;            /* offset of the record after the tree that was found last */
+    int tree_number;           /* number of the tree that was found last */
 };
 
 /* ---- library_base.c */
@@ -134,8 +134,8 @@ void esp_library_do_of(struct esp_library *library, enum esp_library_statement i
 
 /* ---- library_write.c: parts of a transaction */
 
-/* Replaces all chunks of a session. The new chunks contain the records `before`, the texts, and
- * some of the trees in `trees`: those of iterations that wrote a token of the texts. */
+/* Replaces all chunks of a session. The new chunks contain the records `before`, the texts and
+ * trees from `trees`. The tree of an iteration that wrote no token of the texts is left out. */
 void esp_library_put_texts(struct esp_library *library, int64_t id,
                            const struct esp_kept_text *text, const struct esp_pack *before,
                            const struct esp_pack *trees);

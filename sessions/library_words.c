@@ -1,7 +1,7 @@
 /* library_words.c - lists sessions and searches them for words; see library.h.
  *
  * Listing and searching read only the new chunks of a session's log. The row of a session
- * stores what the list shows. Column `seen` is the number of chunks that were read for it.
+ * stores what the list shows. Column `seen` says how many chunks were read to make this row.
  * Column `indexed` has a number for each branch: the length of its text in the index, in 4
  * bytes, little-endian. All of this can be rebuilt from the logs.
  */
@@ -279,7 +279,7 @@ static int list(struct esp_library *l, int64_t id, const char *name, esp_kept_vi
 {
     struct esp_kept_session session;
     int step = SQLITE_ERROR, status = ESP_OK;
-    esp_library_refresh(l, id, err, errlen); /* if this fails, the stored numbers are listed */
+    esp_library_refresh(l, id, err, errlen); /* if this fails, the list shows older values */
     sqlite3_stmt *s = esp_library_sql(l, ESP_SQL_LIST);
     if (!s)
         return esp_library_fail(l, err, errlen);
@@ -337,8 +337,8 @@ int esp_library_find(struct esp_library *l, const char *which, struct esp_kept_s
 
 /* ------------------------------------------------------------------ searching */
 
-/* Returns an allocated FTS5 query for texts that contain all of `words`. The last word may be
- * only the beginning of a word. */
+/* Returns an allocated FTS5 query for texts that contain all of `words`. The last of `words`
+ * can be the beginning of a word. */
 static char *query_of(const char *words)
 {
     char *query = malloc(4 * strlen(words) + 8), *to = query;

@@ -72,7 +72,7 @@ void esp_library_pieces(struct esp_library *l, const char *hash, int vocabulary,
 
 /* ------------------------------------------------------------------ chunks */
 
-/* Records of a log, sorted by the column in which the library stores them. */
+/* Collects records of a log. Each pack is stored in one column of the table of chunks. */
 struct sorted {
     struct esp_pack *texts, *trees;
     int iteration; /* number of the first iteration in `trees`, or 0 */

@@ -356,8 +356,8 @@ static void set_scores(struct esp_log_texts *t, struct esp_from *from)
     const int first = get_int(from, 0, MOST), count = get_int(from, 0, MOST);
     for (int i = 0; i < count && !from->bad; i++) {
         get_score(t, from, &score);
-        if (first + i < b->at.length && !from->bad) /* the last score may be for the next token,
-                                                       which the text does not have yet */
+        if (first + i < b->at.length && !from->bad) /* the last score can belong to the next
+                                                       token, which is not in the text yet */
             esp_branches_token(b, b->at, first + i)->score = score;
     }
 }

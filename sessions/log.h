@@ -17,26 +17,26 @@
 #include "sessions/library.h"
 
 enum esp_log_kind {
-    ESP_LOG_TIME = 1, /* the time of the records after it, in seconds since 1970 */
-    ESP_LOG_PIECE,    /* the bytes of a token */
-    ESP_LOG_HEADER,   /* models and settings */
-    ESP_LOG_PROMPT,   /* appends the tokens of a prompt to the text */
-    ESP_LOG_FORK,     /* shortens the text and appends tokens; a branch may have them already */
-    ESP_LOG_CUT,      /* shortens the text */
-    ESP_LOG_DROP,     /* removes tokens from the middle of the text */
-    ESP_LOG_SCORES,   /* gives scores to tokens of the text */
-    ESP_LOG_JUDGE,    /* the user named, marked or deleted a branch */
+    ESP_LOG_TIME = 1,   /* the time of the records that follow, in seconds since 1970 */
+    ESP_LOG_PIECE,      /* the bytes of a token */
+    ESP_LOG_HEADER,     /* models and settings */
+    ESP_LOG_PROMPT,     /* appends the tokens of a prompt to the text */
+    ESP_LOG_FORK,       /* shortens the text, then appends tokens, new or from a branch */
+    ESP_LOG_CUT,        /* shortens the text */
+    ESP_LOG_DROP,       /* removes tokens from the middle of the text */
+    ESP_LOG_SCORES,     /* gives scores to tokens of the text */
+    ESP_LOG_JUDGE,      /* the user named, marked or deleted a branch */
     ESP_LOG_GENERATION, /* a generation begins */
     ESP_LOG_ITERATION,  /* an iteration appends tokens */
     ESP_LOG_TREE,       /* the tree of an iteration, with probabilities and times */
-    ESP_LOG_BRANCH,     /* a whole branch; replaces the records that created it */
+    ESP_LOG_BRANCH,     /* a whole branch, stored instead of the records that created it */
     ESP_LOG_PLACE,      /* where the current text ends */
     ESP_LOG_KINDS
 };
 
 enum {
     ESP_LOG_FRAME = 8,           /* bytes before a record's kind: length and checksum */
-    ESP_LOG_ITERATIONS = 1 << 24 /* limit: iterations and generations have smaller numbers */
+    ESP_LOG_ITERATIONS = 1 << 24 /* numbers of iterations and generations are below this */
 };
 
 /* ------------------------------------------------------------------ writing */
@@ -57,8 +57,8 @@ void esp_log_scores(struct esp_pack *to, int first, const struct esp_token_score
                     int count);
 void esp_log_judge(struct esp_pack *to, int branch, const char *name, bool marked,
                    bool deleted);
-/* Writes that a generation begins. If generation->place is -1, it begins at the end of the
- * current text. */
+/* Writes that a generation begins. If generation->place is -1, the generation begins at the end
+ * of the current text. */
 void esp_log_generation(struct esp_pack *to, const struct esp_kept_generation *generation);
 /* Writes the tokens that iteration `number` of the session appended to the text. */
 void esp_log_iteration(struct esp_pack *to, int number, const struct esp_event *event);
@@ -80,8 +80,8 @@ void esp_log_seal(unsigned char *record, size_t length);
  * the record at *at is incomplete or damaged. */
 int esp_log_next(const unsigned char **at, const unsigned char *end, struct esp_from *from);
 
-/* The state of reading a log. Before the first record, set the first two members, and set all
- * other members to 0. */
+/* Stores the state while a log is read. Before you apply the first record, set the first two
+ * members, and set all other members to 0. */
 struct esp_log_texts {
     struct esp_branches *branches; /* the tree of texts that the records change */
     int vocabulary;                /* number of tokens in the vocabulary */

@@ -19,8 +19,8 @@ struct esp_pack {
     bool failed; /* there was no memory; later calls write nothing */
 };
 
-/* Makes room for `more` bytes at the end and returns a pointer to it, or NULL if there is no
- * memory. The caller writes the bytes, and adds their number to b->length. */
+/* Makes room for `more` bytes at the end of the buffer. Returns a pointer to this room, or NULL
+ * if there is no memory. The caller writes the bytes, and adds their number to b->length. */
 static inline unsigned char *esp_pack_room(struct esp_pack *b, size_t more)
 {
     if (b->length + more > b->capacity && !b->failed) {

@@ -41,7 +41,7 @@ struct esp_recorder {
     off_t written; /* number of bytes in the complete lines of the file */
     bool generating;
     char why[128];     /* the reason why the recording is suspended */
-    char trouble[512]; /* the sentence with this reason; "" if it is not suspended */
+    char trouble[512]; /* a sentence with this reason, or "" if recording is not suspended */
 };
 
 /* ------------------------------------------------------------------ the header */
@@ -114,7 +114,8 @@ static ssize_t write_quietly(struct esp_recorder *r, const char *bytes, size_t l
     return n;
 }
 
-/* Writes all bytes, and waits for a full pipe if needed. Returns 0, or an errno value. */
+/* Writes all bytes, and waits while a pipe is full. Returns 0, or an errno value. This value is
+ * ETIMEDOUT if the pipe was full for a second. */
 static int write_all(struct esp_recorder *r, const char *bytes, size_t length)
 {
     while (length > 0) {
@@ -241,12 +242,12 @@ static int reopen(struct esp_recorder *r, int flags, bool force, char *err, size
         return refuse(r, "another program has just created it", err, errlen);
     if (!lock(r))
         return refuse(r, "another session records to it; give another name", err, errlen);
-    fchmod(r->fd, info.st_mode & PRIVATE); /* may fail if the file belongs to another user */
+    fchmod(r->fd, info.st_mode & PRIVATE); /* can fail if the file belongs to another user */
     return ftruncate(r->fd, 0) < 0 ? refuse(r, strerror(errno), err, errlen) : (int)ESP_OK;
 }
 
-/* Creates the file, or opens an existing one. A recording contains prompts, so only its owner
- * may read it. */
+/* Creates the file, or opens an existing file. Only its owner may read a recording, because it
+ * contains prompts. */
 static int open_file(struct esp_recorder *r, bool force, bool *made, char *err, size_t errlen)
 {
     const int flags = O_WRONLY | O_CLOEXEC | O_NONBLOCK;

@@ -20,7 +20,7 @@ struct esp_recorder_options {
     const char *path;
     bool force; /* overwrite an existing file, unless another recorder writes to it */
     struct esp_tokens tokens;
-    /* A replacement for write(2), for tests; NULL means write(2). */
+    /* A function that tests use instead of write(2); NULL means write(2). */
     ssize_t (*write)(int fd, const void *bytes, size_t length);
 };
 
@@ -30,7 +30,7 @@ void esp_recording_describe(struct esp_recording_header *header,
                             const struct esp_engine *engine, const struct esp_session *session);
 
 /* Creates the file and writes the header, with version, program and start time. Returns 0, or
- * a negative status with a sentence in err. After a failure, a new file is removed. */
+ * a negative status with a sentence in err. If this fails, removes the file that it created. */
 int esp_recorder_open(struct esp_recorder **recorder,
                       const struct esp_recorder_options *options,
                       const struct esp_recording_header *header, char *err, size_t errlen);
@@ -39,7 +39,7 @@ int esp_recorder_open(struct esp_recorder **recorder,
 void esp_recorder_event(struct esp_recorder *recorder, const struct esp_event *event);
 /* Returns a sentence that says why the recording was suspended, or "" if it was not. */
 const char *esp_recorder_trouble(const struct esp_recorder *recorder);
-/* Records that the running generation was stopped from outside; `why` is the reason. Does
+/* Records that the running generation was stopped before its end, for the reason `why`. Does
  * nothing if no generation is running. */
 void esp_recorder_end(struct esp_recorder *recorder, const char *why);
 /* Ends the recording; `recorder` may be NULL. Returns 0, or a negative status with a sentence

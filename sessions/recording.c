@@ -49,7 +49,7 @@ struct esp_recording {
     int iteration_count, iteration_capacity;
     struct esp_text_token *tokens; /* (token_count) tokens that events added, in order */
     int token_count, token_capacity;
-    int dropped;  /* number of tokens added again because tokens before them were removed */
+    int dropped;  /* number of tokens that add_rest() has added again after DROP events */
     bool writing; /* a generation has begun, and no event has ended it yet */
     bool cut;     /* the last line is incomplete and was ignored */
 
@@ -87,9 +87,9 @@ static int add_text(struct esp_recording *r, const struct esp_event *event)
  * a file of a few megabytes could need gigabytes of memory. */
 enum { DROPPED_MOST = 8 << 20 };
 
-/* Handles a DROP event, which removes tokens from the middle of the text. The caller cuts the
- * text before the removed tokens. This function adds the tokens after them again. `before` is
- * the length of the text before the event. */
+/* Handles a DROP event, which removes tokens from the middle of the text. The caller shortens
+ * the text to the tokens before the removed tokens. This function appends again the tokens that
+ * followed the removed tokens. `before` is the length of the text before the event. */
 static int add_rest(struct esp_recording *r, const struct esp_event *event, int before)
 {
     const struct esp_text_token *text;
@@ -172,7 +172,7 @@ static int add_line(struct esp_recording *r, struct index_entry entry, const cha
     if (status > 0)
         status = add_event(r, entry);
     if (status == ESP_E_UNSUPPORTED && !*why)
-        snprintf(why, sizeof why, "too many tokens were moved");
+        snprintf(why, sizeof why, "the DROP events so far move too many tokens");
     if (status == ESP_E_FORMAT && !*why)
         snprintf(why, sizeof why, "it does not fit the length of the text");
     if (status < 0 && status != ESP_E_MEMORY && !whole) {
@@ -244,7 +244,7 @@ static int build_index(struct esp_recording *r, char *err, size_t errlen)
     return status;
 }
 
-/* Opens the file. If it is already open, `again` is its descriptor, otherwise -1. */
+/* Opens the file. `again` is the descriptor of the file if it is already open, or -1. */
 static int open_file(struct esp_recording *r, const char *path, int again, char *err,
                      size_t errlen)
 {
@@ -255,8 +255,7 @@ static int open_file(struct esp_recording *r, const char *path, int again, char 
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to open %s", path);
     r->fd = again < 0 ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
                       : fcntl(again, F_DUPFD_CLOEXEC, 0);
-    if (r->fd >= 0 &&
-        again >= 0) /* the other reader uses pread(), so this does not disturb it */
+    if (r->fd >= 0 && again >= 0) /* harmless, because the other reader uses only pread() */
         lseek(r->fd, 0, SEEK_SET);
     if (r->fd < 0 || fstat(r->fd, &info) < 0)
         return esp_fail(err, errlen, ESP_E_FILE, "cannot open %s: %s", path, strerror(errno));

@@ -29,7 +29,7 @@ enum {
     ESP_EVENT_CLEAR,       /* the text was cleared; iterations are numbered from 0 again */
 };
 
-/* Describes the target or the draft model, as the header of a recording does. */
+/* Describes the target or the draft model. The header of a recording has these values. */
 struct esp_recorded_model {
     char name[96]; /* "" if the session has no such model */
     char architecture[32], dtype[16];
@@ -91,8 +91,9 @@ struct esp_recording_entry esp_recording_entry(const struct esp_recording *recor
  * 0. This is not the iteration's `index`, which restarts from 0 when the text is cleared. */
 int esp_recording_iteration_event(const struct esp_recording *recording, int iteration);
 
-/* Sets *tokens to the text after event `event`; -1 means before the first event. *tokens is
- * valid until the next call. Returns the number of tokens, or ESP_E_MEMORY. */
+/* Sets *tokens to the text after event `event`. If `event` is -1, this is the empty text before
+ * the first event. *tokens is valid until the next call. Returns the number of tokens, or
+ * ESP_E_MEMORY. */
 int esp_recording_text(struct esp_recording *recording, int event,
                        const struct esp_text_token **tokens);
 
@@ -100,8 +101,8 @@ int esp_recording_text(struct esp_recording *recording, int event,
 int esp_recording_added(const struct esp_recording *recording, int event,
                         const struct esp_text_token **tokens);
 
-/* Returns the number of iterations from the last time the text was cleared to event `event`,
- * including this event. -1 means before the first event. */
+/* Returns how many iterations there were since the text was last cleared, up to and including
+ * event `event`. If `event` is -1, returns 0. */
 int esp_recording_iterations_of_text(const struct esp_recording *recording, int event);
 
 /* Returns the time of one plain decoding step in seconds, as it was last measured at or before
@@ -111,8 +112,8 @@ double esp_recording_baseline(const struct esp_recording *recording, int event);
 /* ------------------------------------------------------------------ events */
 
 /* Reads an event. *found is valid until the next call with the same recording. The names of
- * gauges in it stay valid until the recording is closed. Returns 0, or a negative status with a
- * sentence in err. This fails only if the file has changed or there is no memory. */
+ * gauges in the event are valid until the recording is closed. Returns 0, or a negative status
+ * with a sentence in err. This fails only if the file has changed or there is no memory. */
 int esp_recording_read(struct esp_recording *recording, int event,
                        const struct esp_event **found, char *err, size_t errlen);
 
@@ -124,9 +125,9 @@ int esp_recording_read(struct esp_recording *recording, int event,
 int esp_recording_steps(const struct esp_recording *recording);
 const struct esp_event *esp_recording_step(struct esp_recording *recording, int step);
 
-/* Returns the line of an event in the file, without its newline and NUL-terminated, or NULL if
- * it can no longer be read. It is valid until this function or esp_recording_read() is called
- * with the same recording. */
+/* Returns the line of an event in the file, or NULL if it can no longer be read. The line has
+ * no newline and is NUL-terminated. It is valid until this function or esp_recording_read() is
+ * called with the same recording. */
 const char *esp_recording_line(struct esp_recording *recording, int event, size_t *length);
 
 #endif

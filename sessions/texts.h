@@ -30,9 +30,9 @@ int esp_texts_add(struct esp_texts *texts, int32_t token, const char *bytes, siz
 /* Returns the text of a token, valid until another text is added, or NULL if the token has
  * none. This function is an esp_token_text; its argument `texts` is a struct esp_texts. */
 const char *esp_texts_find(void *texts, int32_t token, size_t *length);
-/* Returns a copy of `name` that is valid until esp_texts_free(). Equal names have the same
- * copy. Returns NULL if the name is too long or not UTF-8, if there are too many names, or if
- * there is no memory. */
+/* Returns a copy of `name` that is valid until esp_texts_free(). Equal names share one copy.
+ * Returns NULL if the name is too long or not UTF-8, if there are too many names, or if there
+ * is no memory. */
 const char *esp_texts_name(struct esp_texts *texts, const char *name);
 void esp_texts_free(struct esp_texts *texts);
 

@@ -10,7 +10,7 @@ enum { ESP_BY_NO_ITERATION = -1, ESP_BY_FORGOTTEN = -2 };
 
 struct esp_written {
     int32_t token;
-    int32_t iteration;            /* index of the iteration that wrote it, or a special value */
+    int32_t iteration;            /* index of the token's iteration, or a special value */
     uint8_t kind;                 /* enum esp_text_kind */
     struct esp_token_score score; /* score.count is 0 if the score is not known */
 };

@@ -44,7 +44,7 @@ void check_skip(void) __attribute__((noreturn));
             check_fail(__FILE__, __LINE__, " " __VA_ARGS__);                                   \
     } while (0)
 
-/* Returns a deterministic random number for test data: splitmix64 of a counter. */
+/* Returns a pseudo-random number for test data, computed by splitmix64 from a counter. */
 double check_uniform(unsigned long long *state); /* in [0, 1) */
 
 /* Returns whether the test runs in its short form, with fewer repetitions. ESPALIER_QUICK

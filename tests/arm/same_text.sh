@@ -3,7 +3,7 @@
 # weights, the same tokens and trees, and probabilities that are equal to the last bit. It must also write the same files.
 . tests/shell.sh
 
-# On some x86 processors, the tile unit (AMX) sums the products of BF16 weights in another order. So this test runs the
+# On some x86 processors, the tile unit (AMX) sums the products of BF16 weights in a different order. So this test runs the
 # native program without the tile unit.
 native_isa=
 ! "$NATIVE" list backends | grep -q AMX || native_isa=vnni
@@ -27,8 +27,8 @@ same() {
     shift
     run native "$NATIVE" "$@"
     run arm "$ESPALIER" "$@"
-    check "$what is not empty" grep -q "${want-"generated_tokens\":	$tokens,"}" "$work/native"
-    check "$what is the same" cmp -s "$work/native" "$work/arm"
+    check "the native program prints output for $what" grep -q "${want-"generated_tokens\":	$tokens,"}" "$work/native"
+    check "both programs print the same output for $what" cmp -s "$work/native" "$work/arm"
     cmp -s "$work/native" "$work/arm" || diff "$work/native" "$work/arm" | head -n 10
 }
 
@@ -44,7 +44,7 @@ for type in $types; do
             "$program" quantize engine/models/fairytale-$model "$work/$how-$model.gguf" --type $type --force \
                 >"$work/log" 2>&1 || cat "$work/log"
         done
-        check "the $model quantised to $type is the same file" cmp "$work/native-$model.gguf" "$work/arm-$model.gguf"
+        check "both programs write the same file for the $model quantised to $type" cmp "$work/native-$model.gguf" "$work/arm-$model.gguf"
     done
     pair="--target $work/native-target.gguf --draft $work/native-draft.gguf"
     gen="generate $pair -p Once_upon_a_time -n $tokens --seed 7 --json"
@@ -56,7 +56,7 @@ done
 # Tests drafters that do not depend on measured times, with several verifiers.
 gen="generate -p The_king -n $tokens --seed 3 --json $pair"
 for drafter in ar linear:K=4 suffix sequoia salf; do
-    same "$drafter" $gen --drafter $drafter
+    same "drafter $drafter" $gen --drafter $drafter
 done
 same "dyspec with swor" $gen --drafter dyspec --verifier swor --temp 0.6
 same "dynatree with nss" $gen --drafter dynatree --verifier nss --temp 0.6 --top-p 0.9

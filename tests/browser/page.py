@@ -5,8 +5,8 @@
 
 BROWSER is Chromium or Chrome, controlled over a pipe (--remote-debugging-pipe), so only Python's own library is
 needed. The script reads facts from the document: the display follows the recording, keys and buttons move it,
-hostile text stays text, nothing else is loaded, every text has a contrast of at least 4.5:1, and a phone needs no
-sideways scrolling. PICTURES is a folder for screenshots.
+hostile text is shown as plain text, no other file is loaded, every text has a contrast of at least 4.5:1, and a phone
+needs no sideways scrolling. PICTURES is a folder for screenshots.
 """
 import base64
 import json
@@ -123,7 +123,7 @@ const at = () => Number($("place").value);
 const stage = () => (document.querySelector('#stages [aria-current]') || {textContent: "whole"}).textContent;
 """
 
-# The lowest contrast between a text and its background, and that text.
+# This script returns the lowest contrast between a text and its background, and the text that has it.
 CONTRAST = """(() => {
 const light = (c) => { const f = c.map((v) => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
                        return .2126 * f[0] + .7152 * f[1] + .0722 * f[2]; };
@@ -150,7 +150,7 @@ def look_at_page(browser, path):
     check("the page reports no errors", not errors, str(errors)[:300])
     asked = [event["params"]["request"]["url"] for event in browser.events
              if event["method"] == "Network.requestWillBeSent"]
-    check("nothing but the page is loaded", len(asked) == 1 and asked[0].startswith("file:"), asked)
+    check("the browser loads no file except the page", len(asked) == 1 and asked[0].startswith("file:"), asked)
     check("the page opens at the first iteration", run("at()") == 0 and run("stage()") == "whole")
     check("the scrubber ends at the last iteration", run("Number($('place').max)") == count - 1)
     check("the tree has the recorded nodes",
@@ -161,30 +161,30 @@ def look_at_page(browser, path):
           run("data.iterations[0].nodes.filter((n, i) => i && n[2] === 1).length"))
     text = run("$('text').textContent")
     browser.key("ArrowRight")
-    check("Right goes to the next iteration", run("at()") == 1)
-    check("Right makes the text longer", len(run("$('text').textContent")) > len(text))
-    check("the new part of the text consists of the committed tokens",
+    check("the Right key goes to the next iteration", run("at()") == 1)
+    check("the text is longer after the Right key", len(run("$('text').textContent")) > len(text))
+    check("the part marked as new in the text consists of the committed tokens",
           run("[...document.querySelectorAll('#text .new')].map((e) => e.textContent).join('')") ==
           run("data.iterations[1].text.filter((v, i) => i % 2 === 0).map((s) => data.strings[s]).join('')"))
     browser.key(",", ",")
-    check("a comma goes back one stage", run("stage()") == "commit" and run("at()") == 1)
+    check("the comma key goes back one stage", run("stage()") == "commit" and run("at()") == 1)
     for _ in range(3):
         browser.key(",", ",")
-    check("the stage draft shows no verdicts", run("stage()") == "draft" and
+    check("at stage draft, the tree shows no verdicts", run("stage()") == "draft" and
           run("document.querySelectorAll('.item.accepted, .item.target').length") == 0)
-    check("the stage draft shows no accepted path",
+    check("at stage draft, the root is the selected node",
           run("document.querySelector('.item[aria-selected=true]').dataset.index") == "0")
-    check("the stage draft shows the text of the previous iteration", run("$('text').textContent") == text)
+    check("at stage draft, the text is still that of the previous iteration", run("$('text').textContent") == text)
     browser.key(".", ".")
-    check("a dot goes forward one stage", run("stage()") == "verify")
+    check("the dot key goes forward one stage", run("stage()") == "verify")
     browser.key("End")
-    check("End goes to the end", run("at()") == count - 1)
+    check("the End key goes to the last iteration", run("at()") == count - 1)
     browser.key("Home")
-    check("Home goes to the start", run("at()") == 0 and run("$('text').textContent") == text)
+    check("the Home key goes to the first iteration", run("at()") == 0 and run("$('text').textContent") == text)
     run("$('forward').click()")
     check("the forward button goes to the next iteration", run("at()") == 1)
     run("$('place').value = 3; $('place').dispatchEvent(new Event('input'))")
-    check("the scrubber goes to an iteration", run("at()") == 3 and "(4 of" in run("$('number').textContent"))
+    check("moving the scrubber shows the chosen iteration", run("at()") == 3 and "(4 of" in run("$('number').textContent"))
     run("document.querySelector('.item[data-index=\"1\"]').click()")
     check("selecting a node shows the sentence about it", run("$('node-said').textContent") ==
           run("(() => { const n = data.iterations[3].nodes[1]; "
@@ -193,10 +193,10 @@ def look_at_page(browser, path):
     check("the arrow keys move in the tree", run("document.activeElement.dataset.index") == "0" and run("at()") == 3)
     run("document.activeElement.blur(); $('speed').value = '12'")
     browser.key(" ", " ")
-    check("Space starts the playback", run("$('play').getAttribute('aria-label')") == "pause")
-    check("the playback goes from iteration to iteration", browser.comes_true("at() > 4"))
+    check("the Space key starts the playback", run("$('play').getAttribute('aria-label')") == "pause")
+    check("during playback, iterations are shown one after another", browser.comes_true("at() > 4"))
     browser.key(" ", " ")
-    check("a second Space pauses the playback", run("$('play').getAttribute('aria-label')") == "play")
+    check("pressing Space again pauses the playback", run("$('play').getAttribute('aria-label')") == "play")
     check("thresholds have charts", run("document.querySelectorAll('#charts .course').length") > 0)
     check("stages have times", run("document.querySelectorAll('#time dd').length") == 6)
     check("every picture has a description",
@@ -206,7 +206,7 @@ def look_at_page(browser, path):
                                          "b.getAttribute('aria-label') || b.textContent)"))
     paper = run("getComputedStyle(document.documentElement).backgroundColor")
     run("$('theme').click()")
-    check("a button switches between light and dark",
+    check("a button switches between the light and the dark scheme",
           run("getComputedStyle(document.documentElement).backgroundColor") != paper)
 
 
@@ -218,7 +218,7 @@ def look_at_colours(browser, path):
             browser.key("ArrowRight")
             least = browser.run(CONTRAST)
             check(f"every text has enough contrast in the {scheme} scheme", least[0] >= 4.5, least)
-        check("reduced motion is honoured",
+        check("if the user prefers reduced motion, nodes have no transitions",
               browser.run("parseFloat(getComputedStyle(document.querySelector('.item')).transitionDuration)") == 0)
 
 
@@ -226,7 +226,7 @@ def look_at_phone(browser, path):
     browser.open(path, 390, 844, True)
     browser.run(HELPERS.replace("const ", "var "))
     for _ in range(5):
-        check("a phone needs no sideways scrolling",
+        check("on a phone, the page needs no sideways scrolling",
               browser.run("document.documentElement.scrollWidth <= 390 && $('tree-box').scrollWidth <= "
                           "$('tree-box').clientWidth"))
         browser.key("ArrowRight")
@@ -238,7 +238,7 @@ def look_at_phone(browser, path):
     for kind in ("touchStart", "touchEnd"):
         points = [{"x": place[0], "y": place[1]}] if kind == "touchStart" else []
         browser.ask("Input.dispatchTouchEvent", type=kind, touchPoints=points)
-    check("on a phone a touch presses a button", browser.comes_true(f"at() === {before + 1}"))
+    check("on a phone, touching a button presses it", browser.comes_true(f"at() === {before + 1}"))
 
 
 def look_at_hostile(browser, path):
@@ -250,16 +250,16 @@ def look_at_hostile(browser, path):
     for at in range(run("data.iterations.length")):
         run(f"$('place').value = {at}; $('place').dispatchEvent(new Event('input'))")
         found = run("[...new Set([...document.querySelectorAll('*')].map((e) => e.localName))]")
-        check("text creates no elements", set(found) <= set(names), set(found) - set(names))
-        check("no script in a text ran", run("window.evil === undefined && document.scripts.length === 2"))
+        check("hostile text creates no elements in the page", set(found) <= set(names), set(found) - set(names))
+        check("no script in a hostile text has run", run("window.evil === undefined && document.scripts.length === 2"))
         check("no text has direction overrides or control characters",
               not run(r"/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/"
                       ".test(document.body.innerText + document.title)"))
     try:
         run("document.body.innerHTML = '<b>x</b>'")
-        check("the page's policy forbids markup from text", False)
+        check("the page's security policy does not let scripts turn text into markup", False)
     except RuntimeError:
-        check("the page's policy forbids markup from text", True)
+        check("the page's security policy does not let scripts turn text into markup", True)
 
 
 def take_pictures(browser, path, folder):

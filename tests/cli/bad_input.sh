@@ -9,13 +9,13 @@ copy() { # NAME: copies the draft model to the folder NAME; the test then damage
     mkdir "$work/$1" && cp "$draft"/* "$work/$1"
 }
 
-check "a missing folder is named" fails 1 "$work/none" $gen --target "$work/none"
+check "the error message names a missing folder" fails 1 "$work/none" $gen --target "$work/none"
 mkdir "$work/empty"
 check "a folder without a model is refused" fails 1 "config.json" $gen --target "$work/empty"
 copy cut && head -c 100000 "$draft/model.safetensors" >"$work/cut/model.safetensors"
 check "a truncated safetensors file is refused" fails 1 "model.safetensors" $gen --target "$work/cut"
 copy shape && sed -i 's/"hidden_size": 96/"hidden_size": 64/' "$work/shape/config.json"
-check "tensors of wrong shapes are refused" fails 1 "shape\|expected\|hidden" $gen --target "$work/shape"
+check "a model with tensors of wrong shapes is refused" fails 1 "shape\|expected\|hidden" $gen --target "$work/shape"
 copy arch && sed -i 's/"llama"/"mamba"/; s/LlamaForCausalLM/MambaForCausalLM/' "$work/arch/config.json"
 check "an unknown architecture is refused" fails 1 "mamba" $gen --target "$work/arch"
 copy vocab && sed -i 's/"Ġthe":/"Ġthx":/' "$work/vocab/tokenizer.json"
@@ -23,7 +23,7 @@ check "an inconsistent tokenizer is refused" fails 1 "tokenizer.json" $gen --tar
 copy json && printf '{"model_type": ' >"$work/json/config.json"
 check "a config that is not JSON is refused" fails 1 "config.json" $gen --target "$work/json"
 copy gguf && printf 'GGUF\003\000\000\000\377\377\377\377\377\377\377\377AAAAAAAA' >"$work/gguf/a.gguf"
-check "a GGUF file with absurd counts is refused" fails 1 "more tensors" $gen --target "$work/gguf/a.gguf"
+check "a GGUF file that claims impossible numbers of tensors is refused" fails 1 "more tensors" $gen --target "$work/gguf/a.gguf"
 printf 'GGUF\003\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000' >"$work/b.gguf"
 printf '\024\000\000\000\000\000\000\000general.architecture\010\000\000\000' >>"$work/b.gguf"
 printf '\006\000\000\000\000\000\000\000a\033[31m' >>"$work/b.gguf"
@@ -50,7 +50,7 @@ check "an unknown --order is refused" fails 1 "order" $gen --order up
 check "a temperature below 0 is refused" fails 1 "temp" $gen --temp -1
 check "a top-p above 1 is refused" fails 1 "top-p" $gen --top-p 1.5
 check "a top-p of 0 is refused" fails 1 "top-p takes a number above 0" $gen --top-p 0
-check "a drafter with more nodes than --max-nodes allows gives a warning" sh -c "$gen -n 2 --drafter dyspec:N=300 2>&1 |
+check "a drafter that asks for more nodes than --max-nodes allows gives a warning" sh -c "$gen -n 2 --drafter dyspec:N=300 2>&1 |
     grep -q 'they have at most 256 nodes; start with --max-nodes 300'"
 check "a --max-nodes below the default number of nodes gives no warning" sh -c "! $gen -n 2 --max-nodes 20 --drafter dyspec 2>&1 | grep -q nodes"
 check "drafter optimal can draft fewer nodes than it expands in one pass" sh -c "$gen -n 2 --drafter optimal:N=7 >/dev/null"
@@ -62,9 +62,9 @@ check "a context longer than the model's is refused" fails 1 "context" $gen --co
 check "an unknown command is refused" fails 2 "dance" $ESPALIER dance
 check "an unknown option is refused" fails 2 "--dance" $ESPALIER generate --dance
 check "an option without its value is refused" fails 2 "-p" $ESPALIER generate -p
-check "two prompts are refused" fails 2 "one prompt" $ESPALIER generate -p a -f b
+check "-p and -f together are refused" fails 2 "one prompt" $ESPALIER generate -p a -f b
 check "an argument that is not a model is refused" fails 1 "no model 'stray'" $ESPALIER generate -p a stray
-check "a list that does not exist is refused" fails 2 "trees" $ESPALIER list trees
+check "espalier list refuses a list that does not exist" fails 2 "trees" $ESPALIER list trees
 check "a prompt file that does not exist is refused" fails 1 "$work/none" $ESPALIER generate -f "$work/none"
 check "an empty prompt is refused" fails 1 "prompt" $ESPALIER generate -p ""
 check "a prompt longer than the context is refused" fails 1 "tokens" $ESPALIER generate -f "$draft/tokenizer.json"
@@ -77,7 +77,7 @@ check "control characters in a number do not reach the terminal" fails 1 "not '?
 
 for words in --help "list drafters" inspect "inspect --json" "check --drafter ar --trials 1" \
     "generate -p a -n 2"; do
-    check "espalier $words reports a full disk" \
+    check "espalier $words reports that standard output is a full disk" \
         fails 1 "standard output" sh -c "$ESPALIER $words >/dev/full"
 done
 sh -c "$ESPALIER generate -p Once -n 4 --record '$work/held' >&-" 2>/dev/null

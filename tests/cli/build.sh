@@ -44,15 +44,15 @@ shared=$($MAKE -s --no-print-directory print-shared-headers)
 grep -hv -e typedef -e 'static inline' -e '^    [a-z]' $(find "$prefix/include" -name '*.h') $shared | grep -o '\<esp_[a-z0-9_]*(' | tr -d '(' | sort -u >"$work/declared"
 check "the shared library exports exactly the declared functions" diff "$work/declared" "$work/exported"
 $MAKE --no-print-directory "$BUILD/shared/espalier" >"$work/log" 2>&1
-check "the program also links against the shared library" \
+check "the program also works when it is linked with the shared library" \
     sh -c "$BUILD/shared/espalier generate -p Once -n 8 | grep -q ."
-check "the program that was linked with the shared library loads it" sh -c "ldd $BUILD/shared/espalier | grep -q libespalier.so"
+check "the program that was linked with the shared library loads this library" sh -c "ldd $BUILD/shared/espalier | grep -q libespalier.so"
 $MAKE --no-print-directory uninstall PREFIX="$prefix" >"$work/log" 2>&1
-check "make uninstall leaves no file" test -z "$(find "$prefix" -type f -o -type l)"
+check "make uninstall removes every installed file" test -z "$(find "$prefix" -type f -o -type l)"
 
 printf '#!/bin/sh\necho aarch64-linux-gnu\n' >"$work/cc" && chmod +x "$work/cc"
 $MAKE -n CC="$work/cc" BUILD="$work/cross" "$work/cross/libespalier.a" >"$work/log" 2>&1
-check "a cross build uses the instruction sets of the processor that it is for" \
+check "a cross build uses the instruction sets of the target processor" \
     sh -c "grep -q ESP_ISA=generic $work/log && ! grep -q ESP_ISA=avx2 $work/log"
 
 check "make headless succeeds" sh -c "$MAKE --no-print-directory headless >$work/log 2>&1"
@@ -71,7 +71,7 @@ check "the headless program generates text" sh -c \
 check "the headless program replays a recording as text" sh -c "$BUILD/headless/espalier generate -p Once -n 8 \
     --record $work/once.esp.jsonl >/dev/null && $BUILD/headless/espalier replay \
     $work/once.esp.jsonl --plain | grep -q '^--- iteration 0 of'"
-check "the headless program says that it has no interface" fails 1 "interface" "$BUILD/headless/espalier"
+check "without a command, the headless program says that it has no interface" fails 1 "interface" "$BUILD/headless/espalier"
 
 check "make demo without a terminal streams a sample" sh -c \
     "ESPALIER_NO_APT=1 $MAKE --no-print-directory demo </dev/null 2>/dev/null | grep -q 'fisherman'"

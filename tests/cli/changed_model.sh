@@ -29,7 +29,7 @@ for how in cut copied; do
     change $how
     wait $pid
     check "generate succeeds although the file was $how" test $? -eq 0 -a ! -s "$work/err"
-    check "the text is the same as with an unchanged file" cmp -s "$work/want" "$work/got"
+    check "the text is the same as with an unchanged file, although the file was $how" cmp -s "$work/want" "$work/got"
     rm -rf "$work/model"
 done
 
@@ -51,11 +51,11 @@ $dump" --target "$work/model" --draft '' -n 60 &
     change $how
     wait $pid
     check "the interface succeeds although the file was $how" test $? -eq 0
-    check "the interface still writes text" dumped '^│ Once upon a time,* '
+    check "the interface still writes text after the file was $how" dumped '^│ Once upon a time,* '
     rm -rf "$work/model"
 done
 
-# This library changes the size of the model's file to CUT_TO bytes after CUT_AFTER reads.
+# This preloaded library changes the size of the model's file to CUT_TO bytes after CUT_AFTER reads.
 cat >"$work/cut.c" <<'END'
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -75,7 +75,7 @@ ${CC:-cc} -shared -fPIC -o "$work/cut.so" "$work/cut.c" -ldl || exit 1
 for after in 0 1 20; do
     for to in 0 100000 200000000; do # the last size is longer than the file
         cp -r "$work/kept" "$work/model"
-        check "a file that is changed to $to bytes after $after reads gives an error message" \
+        check "generate fails with a message if the model's file is changed to $to bytes after $after reads" \
             fails 1 "model.safetensors" env LD_PRELOAD="$work/cut.so" CUT_AFTER=$after CUT_TO=$to CUT_FILE="$file" \
             $ESPALIER generate --target "$work/model" --draft '' -p "$prompt" -n 5 --threads 2
         rm -rf "$work/model"

@@ -13,15 +13,15 @@ field() { # NAME FILE: prints the value of a JSON member
 }
 
 $gen $pair -p "$said" --json >"$work/auto" 2>"$work/err"
-check "the model's own format is used" [ "$(field chat "$work/auto")" = '"chatml"' ]
+check "by default, the model's own chat format is used" [ "$(field chat "$work/auto")" = '"chatml"' ]
 check "generate with a chat format prints no message" test ! -s "$work/err"
 $gen $pair -p "$said" --json --chat none >"$work/none"
 check "--chat none writes raw text" [ "$(field chat "$work/none")" = null ]
-check "raw text has fewer tokens than a turn" [ "$(field prompt_tokens "$work/none")" -lt "$(field prompt_tokens "$work/auto")" ]
+check "a prompt as raw text has fewer tokens than the same prompt as a turn" [ "$(field prompt_tokens "$work/none")" -lt "$(field prompt_tokens "$work/auto")" ]
 $gen --target engine/models/fairytale-target -p "$said" --drafter ar --json >"$work/base"
 check "a base model uses raw text" [ "$(field chat "$work/base")" = null ]
 $gen --drafter ar -p "$said" --json --chat chatml >"$work/named"
-check "a format can be chosen by name for any model" [ "$(field chat "$work/named")" = '"chatml"' ]
+check "--chat NAME chooses a chat format for any model" [ "$(field chat "$work/named")" = '"chatml"' ]
 
 $gen $pair -p "$said" >"$work/text"
 for way in "--drafter ar" "--drafter fixed:D=4,B=2" "--drafter suffix" "--threads 1"; do
@@ -32,7 +32,7 @@ printf %s "$said" >"$work/prompt"
 $gen $pair -f "$work/prompt" >"$work/way"
 check "a prompt from a file gives the same answer" cmp -s "$work/text" "$work/way"
 $gen $pair -p "$said" --system "Be a fox." --json >"$work/system"
-check "a system prompt is part of the prompt" \
+check "the tokens of the prompt include those of --system" \
     [ "$(field prompt_tokens "$work/system")" -gt "$(field prompt_tokens "$work/auto")" ]
 $gen $pair -p "$said" --system auto --json >"$work/way"
 check "--system auto uses the template's own system prompt" [ "$(field prompt_tokens "$work/way")" = "$(field prompt_tokens "$work/auto")" ]
@@ -47,23 +47,23 @@ check "control tokens in a prompt are plain text" \
     [ "$(field prompt_tokens "$work/marks")" -ge "$(field prompt_tokens "$work/plain")" ]
 
 $gen --target "$work/other/target" --drafter ar -p "$said" --json >"$work/unknown" 2>"$work/err"
-check "with an unknown template, raw text is used" [ "$(field chat "$work/unknown")" = null ]
-check "a message says that the text is raw, and what to do" grep -q -- '--chat NAME' "$work/err"
+check "a model with an unknown chat template uses raw text" [ "$(field chat "$work/unknown")" = null ]
+check "a message says that raw text is used, and how to choose a format" grep -q -- '--chat NAME' "$work/err"
 $gen --target "$work/other/target" --drafter ar -p "$said" --json --chat none >"$work/unknown" 2>"$work/err"
-check "there is no message if the user asked for raw text" test ! -s "$work/err"
+check "with --chat none, there is no message about raw text" test ! -s "$work/err"
 
-check "an unknown format is refused" fails 1 'gemma' $gen -p a --chat jinja
+check "an unknown chat format is refused" fails 1 'gemma' $gen -p a --chat jinja
 check "--system needs a text" fails 2 'value is missing' $gen -p a --system
 printf '{"chat_template": "' >"$work/other/target/tokenizer_config.json"
-check "a file that is not JSON is refused by name" fails 1 'tokenizer_config.json' \
+check "a configuration that is not JSON is refused, and the error names the file" fails 1 'tokenizer_config.json' \
     $gen --target "$work/other/target" --drafter ar -p a
 rm "$work/other/target/tokenizer_config.json"
 head -c 2000000 /dev/zero | tr '\0' x >"$work/other/target/chat_template.jinja"
-check "a template that is far too long is refused by name" fails 1 'chat_template.jinja' \
+check "a template that is far too long is refused, and the error names the file" fails 1 'chat_template.jinja' \
     $gen --target "$work/other/target" --drafter ar -p a
 
 $gen $pair -p "$said" --record "$work/chat.esp.jsonl" >"$work/way"
-check "a recording has the numbers of control tokens before and after the message" grep -q '"type":"prompt".*"marks":[0-9]*,"marks_after":[0-9]' "$work/chat.esp.jsonl"
+check "a recording says how many control tokens are before and after the message" grep -q '"type":"prompt".*"marks":[0-9]*,"marks_after":[0-9]' "$work/chat.esp.jsonl"
 $ESPALIER replay "$work/chat.esp.jsonl" --plain >"$work/plain" 2>"$work/err"
 check "the replay of a conversation shows the user's message" grep -q "> $said" "$work/plain"
 check "the replay of a conversation shows no control tokens" sh -c "! grep -q 'im_start' '$work/plain'"

@@ -13,7 +13,7 @@ $ok --trials 150 --drafter fixed:tau=0 --verifier naivetree:lossy=allow >"$work/
 check "a pair that changes the distribution fails" test $? -eq 1
 check "a pair that changes the distribution is called lossy" grep -q 'DIFFERS LOSSY$' "$work/out"
 
-check "the error about a refused pair names verifiers that would work" \
+check "if a verifier does not fit the drafter, the error names verifiers that do" \
     fails 1 'Use nss' $ok --drafter dynatree:draws=topk --verifier traversal
 check "a number of trials below 1 is refused" fails 1 trials $ESPALIER check --trials 0
 
@@ -35,11 +35,11 @@ $gen --temp 0.8 --seed 3 >"$work/one"
 $gen --temp 0.8 --seed 3 >"$work/two"
 $gen --temp 0.8 --seed 4 >"$work/three"
 check "the same seed gives the same text" cmp -s "$work/one" "$work/two"
-check "another seed gives another text" sh -c "! cmp -s $work/one $work/three"
+check "a different seed gives a different text" sh -c "! cmp -s $work/one $work/three"
 $gen --temp 0.8 --seed 3 --json >"$work/json"
-check "JSON says that a pair is lossless" grep -q '"lossy":	false' "$work/json"
+check "generate --json says that a pair is lossless" grep -q '"lossy":	false' "$work/json"
 $gen --temp 0.8 --verifier greedy:lossy=allow --json >"$work/json"
-check "JSON says that a pair is lossy" grep -q '"lossy":	true' "$work/json"
+check "generate --json says that a pair is lossy" grep -q '"lossy":	true' "$work/json"
 $gen --temp 0.8 --verifier swor:lossy=allow --stats >"$work/out" 2>"$work/err"
 check "statistics name the verifier and say LOSSY" grep -q 'verifier .*swor.*LOSSY' "$work/err"
 finish

@@ -4,11 +4,11 @@
 prompt="Once upon a time there was"
 cmp="$ESPALIER compare -n 40 -p"
 
-value() { # KEY FILE: prints the numbers of a JSON key, in order
+value() { # KEY FILE: prints all values of a JSON key, in order
     sed -n "s/.*\"$1\":[[:space:]]*\([-0-9.e]*\),*$/\1/p" "$2"
 }
 $cmp "$prompt" --drafter linear --with dyspec >"$work/out" 2>"$work/err"
-check "two drafters can be compared over one text" test $? -eq 0
+check "two drafters can be compared on one text" test $? -eq 0
 check "the output says that the texts are identical" grep -q '^The texts are identical: 40 tokens\.$' "$work/out"
 check "both drafters have a line in the table" test "$(grep -c '^linear  \|^dyspec  ' "$work/out")" -eq 2
 check "the output says how many iterations each drafter took" grep -q 'iterations for the same text' "$work/out"
@@ -37,11 +37,11 @@ done
 check "greedy texts are called identical" grep -q '"identical":	true' "$work/both"
 
 $cmp "$prompt" --drafter iid --verifier traversal --with-verifier spectr --temp 1 >"$work/out"
-check "two verifiers are compared on the same drafter" test $? -eq 0
+check "two verifiers can be compared with the same drafter" test $? -eq 0
 check "the two verifiers are named in the table" grep -q '^iid spectr' "$work/out"
-check "the output says that the first side writes the text" grep -q 'the first side writes the text' "$work/out"
+check "the output says that the text comes from the first side" grep -q 'the first side writes the text' "$work/out"
 printf %s "$prompt" | $ESPALIER compare -n 9 --with ar >"$work/out"
-check "the prompt can come through a pipe" grep -q '9 tokens' "$work/out"
+check "the prompt can be read from a pipe" grep -q '9 tokens' "$work/out"
 
 # If the text ends before the token limit, both sides must count only the tokens of the text.
 for seed in 1 9; do
@@ -62,10 +62,10 @@ for sides in "linear:K=4 --with ar" "ar --with linear:K=4"; do
     check "ar is the baseline in '$sides'" grep -q '^ar .* 1\.00x$' "$work/out"
 done
 
-check "a second configuration is required" fails 2 '--with' $cmp "$prompt"
-check "a drafter that does not exist is named" fails 1 "no drafter 'linaer'" \
+check "without --with, compare asks for a second configuration" fails 2 '--with' $cmp "$prompt"
+check "the error message names a drafter that does not exist" fails 1 "no drafter 'linaer'" \
     $cmp "$prompt" --with linaer
-check "a verifier that does not fit is refused" fails 1 'naive' \
+check "a verifier that does not fit the drafter is refused" fails 1 'naive' \
     $cmp "$prompt" --with dyspec --with-verifier naive --temp 1
 check "compare --help explains --with-verifier" sh -c "$ESPALIER compare --help | grep -q 'with-verifier'"
 finish

@@ -14,12 +14,12 @@ completes() { # completes WANT WORD...: succeeds if completing the last word giv
 
 check "commands are completed" completes "generate" g
 check "two letters are completed to a command" completes "tune" tu
-check "several commands with the same beginning are offered" completes "inspect inflate" in
+check "if several commands begin with the typed letters, all are offered" completes "inspect inflate" in
 check "model names are completed where a command is expected" completes "fairytale-draft fairytale-target" fairy
-check "flags of a command are completed" completes "--draft --drafter --draft-temp --draft-match" generate --draft
-check "options without a command are completed" completes "--no-config" --no-
-check "models after --target are completed" completes "fairytale-draft fairytale-target" generate --target fairy
-check "models as arguments are completed" completes "fairytale-draft" generate fairytale-target fairytale-d
+check "the flags of a command are completed" completes "--draft --drafter --draft-temp --draft-match" generate --draft
+check "options are completed without a command, too" completes "--no-config" --no-
+check "names of models are completed after --target" completes "fairytale-draft fairytale-target" generate --target fairy
+check "names of models are completed as arguments" completes "fairytale-draft" generate fairytale-target fairytale-d
 check "drafters are completed" completes "dynatree dyspec dyspec-layer" generate -p x --drafter dy
 check "parameters of a drafter are completed" completes "fixed:D=4,prune=" generate --drafter fixed:D=4,p
 check "values of a parameter are completed" completes "fixed:prune=cut fixed:prune=stop" generate --drafter fixed:prune=
@@ -27,17 +27,17 @@ check "verifiers are completed" completes "spectr specinfer" compare --with-veri
 check "themes are completed" completes "dark" replay x --theme da
 check "suites are completed" completes "dyspec-main" bench --suite dyspec-m
 check "backends are completed" completes "auto cpu cuda" check --backend ""
-check "names of lists are completed" completes "verifiers" list v
-check "words that a setting takes are completed" completes "bfs dfs hpd" generate -p x --order ""
-check "words of a flag that also takes a number are completed" completes "auto off" generate -p x --draft-temp ""
-check "words that a flag takes are completed" completes "thresholds acceptance stages" export x --chart ""
-check "shapes of a picture are completed" completes "16:9 1:1" export x --aspect 1
-check "words that an engine option takes are completed" completes "auto" generate --context ""
+check "list completes the names of lists" completes "verifiers" list v
+check "words that are values of a setting are completed" completes "bfs dfs hpd" generate -p x --order ""
+check "words are completed after a flag that also takes a number" completes "auto off" generate -p x --draft-temp ""
+check "words that are values of a flag are completed" completes "thresholds acceptance stages" export x --chart ""
+check "--aspect completes shapes of a picture" completes "16:9 1:1" export x --aspect 1
+check "words that are values of an engine option are completed" completes "auto" generate --context ""
 check "after a flag that takes no value, more flags are completed" completes "--baseline" generate -p x --baseline --base
 check "bench completes the names of drafters" completes "eagle2" bench linear ea
-check "kinds of training are completed" completes "selector" train s
+check "train completes what can be trained" completes "selector" train s
 check "lessons are completed" completes "3-a-tree" learn 3
-check "where a file is expected, completion leaves the word to the shell" completes "" generate -f tests/she
+check "where a file is expected, espalier complete prints nothing, so the shell completes the word" completes "" generate -f tests/she
 check "nonsense gives no completion" completes "" generate --nonsense=x:y,z "$(printf '\033[31m')"
 check "each completion has a description" sh -c "'$ESPALIER' complete -- generate --drafter salf | grep -q '^salf	the likeliest'"
 
@@ -60,7 +60,7 @@ in_fish() {
 }
 for shell in bash zsh fish; do
     if ! command -v $shell >/dev/null; then
-        echo "    there is no $shell here"
+        echo "    skipped, because $shell is not installed"
         continue
     fi
     check "$shell completes a command" test "$(in_$shell g | tr -d ' ')" = generate

@@ -10,22 +10,22 @@ unset ESPALIER_EMU_SMS ESPALIER_EMU_SHARED ESPALIER_EMU_DEVICES ESPALIER_EMU_DRI
     ESPALIER_EMU_FAIL ESPALIER_EMU_LEAKS
 
 export ESPALIER_CUDA_PLUGIN="$work/missing.so"
-check "a missing plugin is reported" fails 1 "missing.so" $run --backend cuda
+check "if the plugin is missing, --backend cuda fails and names the file" fails 1 "missing.so" $run --backend cuda
 echo "not a library" >"$work/missing.so"
-check "a file that is not a library is reported" fails 1 "missing.so" $run --backend cuda
+check "if the plugin is not a library, --backend cuda fails and names the file" fails 1 "missing.so" $run --backend cuda
 $run >"$work/plain" 2>"$work/err"
-check "generate falls back to the CPU" test $? -eq 0
-check "generate on the CPU prints no message" test ! -s "$work/err"
+check "without a usable plugin, generate falls back to the CPU" test $? -eq 0
+check "falling back to the CPU without a usable plugin prints no message" test ! -s "$work/err"
 
-# If nvcc has built the real plugin and the machine has no GPU, the plugin must say so. In
-# continuous integration, the plugin is in a separate folder.
+# If nvcc has built the real plugin and the machine has no GPU, the plugin must report that there is
+# no GPU. In continuous integration, the plugin is in a separate folder.
 for real in "$BUILD/checked/libespalier-cuda.so" "$BUILD/libespalier-cuda.so"; do
     [ -f "$real" ] && break
 done
 if [ -f "$real" ] && ! ls /dev/nvidia[0-9] >/dev/null 2>&1; then
     export ESPALIER_CUDA_PLUGIN="$real"
-    check "without a GPU the real plugin says that there is no device" fails 1 "no CUDA device" $run --backend cuda
-    check "the plugin needs no library of the CUDA toolkit" sh -c \
+    check "without a GPU, the real plugin says that there is no CUDA device" fails 1 "no CUDA device" $run --backend cuda
+    check "the real plugin needs no library of the CUDA toolkit" sh -c \
         '! readelf -d "$1" | grep NEEDED | grep -iE "cublas|cudart|stdc"' sh "$ESPALIER_CUDA_PLUGIN"
     check "the list of backends works without the CUDA toolkit" grep -q "not here: there is no CUDA device" <<EOT
 $($ESPALIER list backends)
@@ -53,7 +53,7 @@ int cuDriverGetVersion(int *version)
 }
 END
 library="${CC:-cc} -std=c11 -I. -shared -fPIC"
-check "two plugins and a driver are built" sh -ec "
+check "the two plugins and the driver of this test can be built" sh -ec "
     $library -DCUDA=13000 -o $work/plugins/libespalier-cuda.so $work/plugin.c kernels/status.c
     $library -DCUDA=12040 -o $work/plugins/libespalier-cuda12.so $work/plugin.c kernels/status.c
     $library -o $work/driver/libcuda.so.1 $work/driver.c"
@@ -63,22 +63,22 @@ chosen() {
     env LD_LIBRARY_PATH="$work/driver" DRIVER="$1" $run --backend cuda 2>&1 | grep -q "the plugin of CUDA $2\$"
 }
 for driver in 13000 13020 14000; do
-    check "a driver of CUDA 13 or newer gets the newest plugin ($driver)" chosen $driver 13000
+    check "with a driver of CUDA 13 or newer, the newest plugin is loaded ($driver)" chosen $driver 13000
 done
 for driver in 12000 12040 12080; do
-    check "a driver of CUDA 12 gets the plugin of CUDA 12 ($driver)" chosen $driver 12040
+    check "with a driver of CUDA 12, the plugin of CUDA 12 is loaded ($driver)" chosen $driver 12040
 done
-check "an older driver gets the plugin with the lowest requirements" chosen 11080 12040
-check "without a driver the newest plugin reports the error" chosen 0 13000
+check "with a driver older than CUDA 12, the plugin with the lowest requirements is loaded" chosen 11080 12040
+check "without a driver, the newest plugin reports the error" chosen 0 13000
 mv "$work/plugins/libespalier-cuda.so" "$work/newest.so"
-check "a newer driver gets the plugin of CUDA 12 if there is no other plugin" chosen 13000 12040
+check "with a driver of CUDA 13, the plugin of CUDA 12 is loaded if there is no other plugin" chosen 13000 12040
 rm "$work/plugins/libespalier-cuda12.so"
-check "a folder without a plugin is reported" fails 1 "plugins/libespalier-cuda.so" $run --backend cuda
+check "if the folder has no plugin, --backend cuda fails and names the missing file" fails 1 "plugins/libespalier-cuda.so" $run --backend cuda
 mv "$work/newest.so" "$work/plugins/libespalier-cuda.so"
-check "a single plugin is used with any driver; the plugin may refuse the driver" chosen 12040 13000
+check "a single plugin is loaded with any driver; the plugin itself can refuse the driver" chosen 12040 13000
 
 export ESPALIER_CUDA_PLUGIN="$emulated"
-check "a working device is listed" grep -q "emulated GPU" <<EOT
+check "list backends lists a working device" grep -q "emulated GPU" <<EOT
 $($ESPALIER list backends)
 EOT
 $run --backend cuda --exact >"$work/out" 2>"$work/err"
@@ -86,38 +86,38 @@ check "generate works on the emulated GPU" test $? -eq 0
 check "generate on the emulated GPU prints no message" test ! -s "$work/err"
 check "the GPU generates the same text as the CPU" cmp -s "$work/out" "$work/plain"
 $run --backend cuda --temp 0.8 --seed 7 --verifier specinfer --drafter iid:K=2,L=2 >"$work/out" 2>"$work/err"
-check "generate samples on the emulated GPU" test $? -eq 0
+check "generate can sample on the emulated GPU" test $? -eq 0
 
 $ESPALIER check --backend cuda --drafter iid:K=2,L=2 --trials 1 --max-nodes 16 --context 64 >"$work/out" 2>&1
 check "espalier check runs every exact verifier on the emulated GPU" test "$(grep -c '^iid.* ok$' "$work/out")" -eq 6
 
 # If there are several devices, --device must choose one of them.
-check "each device is listed with its number" test \
+check "list backends lists each device with its number" test \
     "$(ESPALIER_EMU_DEVICES=2 $ESPALIER list backends | grep -c -- '--device [01]: emulated GPU [01], 4 GB, driver ')" -eq 2
-check "each device is listed in JSON" test \
+check "list backends --json lists each device" test \
     "$(ESPALIER_EMU_DEVICES=2 $ESPALIER list backends --json | grep -o 'emulated GPU [01]' | sort -u | wc -l)" -eq 2
 ESPALIER_EMU_DEVICES=2 $run --backend cuda --device 1 >"$work/out" 2>"$work/err"
-check "the second device generates the same text" cmp -s "$work/out" "$work/plain"
+check "the second device generates the same text as the CPU" cmp -s "$work/out" "$work/plain"
 for backend in cuda auto; do
-    check "a missing device is reported ($backend)" env ESPALIER_EMU_DEVICES=2 sh -c \
+    check "a --device that does not exist is refused by backend $backend" env ESPALIER_EMU_DEVICES=2 sh -c \
         '. tests/shell.sh; fails 1 "no GPU number 2 here; 2 can be used" "$@"' sh $run --backend $backend --device 2
 done
 check "--device is refused for the CPU" fails 1 "does not run on one" $run --backend cpu --device 1
 check "a --device that is not a number is refused" fails 1 "device" $run --device first
 ESPALIER_EMU_DEVICES=0 $run --device 1 >"$work/out" 2>"$work/err"
-check "if the GPU that --device names is missing, auto says so" grep -q "no CUDA device here.*using the cpu backend" "$work/err"
+check "if the GPU that --device names is missing, backend auto says so and uses the CPU" grep -q "no CUDA device here.*using the cpu backend" "$work/err"
 
-check "a missing GPU is reported" env ESPALIER_EMU_DEVICES=0 sh -c '. tests/shell.sh; fails 1 "no CUDA device" "$@"' sh $run --backend cuda
-check "an outdated driver is reported" env ESPALIER_EMU_DRIVER=12040 sh -c \
+check "without a GPU, --backend cuda fails with a message" env ESPALIER_EMU_DEVICES=0 sh -c '. tests/shell.sh; fails 1 "no CUDA device" "$@"' sh $run --backend cuda
+check "with an outdated driver, --backend cuda fails and names the driver that is needed" env ESPALIER_EMU_DRIVER=12040 sh -c \
     '. tests/shell.sh; fails 1 "driver is too old: it knows CUDA 12.4,.* needs CUDA 13, so driver 580 or newer" "$@"' \
     sh $run --backend cuda
 ESPALIER_EMU_DRIVER=12040 $run >"$work/out" 2>"$work/err"
-check "with an outdated driver, auto uses the CPU" cmp -s "$work/out" "$work/plain"
-check "one line says why the CPU is used" test \
+check "with an outdated driver, backend auto uses the CPU" cmp -s "$work/out" "$work/plain"
+check "with an outdated driver, one line says why backend auto uses the CPU" test \
     "$(grep -c 'driver is too old.*using the cpu backend' "$work/err")" -eq 1
 ESPALIER_EMU_LT=0 $run --backend cuda >"$work/out" 2>"$work/err"
 check "the GPU works without cuBLASLt" cmp -s "$work/out" "$work/plain"
-check "the message about too little memory suggests a context" env ESPALIER_EMU_MEMORY=182000000 sh -c \
+check "the message about too little GPU memory suggests a shorter --context" env ESPALIER_EMU_MEMORY=182000000 sh -c \
     '. tests/shell.sh; fails 1 "not enough GPU memory: .* Try --context [0-9]" "$@"' sh \
     $ESPALIER generate -p Once -n 4 --backend cuda --max-nodes 64 --context 768
 ESPALIER_EMU_MEMORY=187000000 $ESPALIER generate -p Once -n 4 --backend cuda --max-nodes 64 --drafter linear \
@@ -127,9 +127,9 @@ check "a message says that the context was shortened" \
     grep -q "room for texts of [1-7][0-9][0-9] tokens; the model allows 768" "$work/err"
 ESPALIER_EMU_MEMORY=187000000 ESPALIER_EMU_NODE=200000 $ESPALIER generate -p Once -n 4 --backend cuda --max-nodes 64 \
     --drafter linear >"$work/out" 2>"$work/err"
-check "without memory for graphs, passes run without graphs" cmp -s "$work/out" "$work/plain"
+check "without memory for CUDA graphs, passes run without graphs" cmp -s "$work/out" "$work/plain"
 ESPALIER_EMU_MEMORY=1000000 $run >"$work/out" 2>"$work/err"
-check "with too little GPU memory, auto uses the CPU" cmp -s "$work/out" "$work/plain"
+check "with too little GPU memory, backend auto uses the CPU" cmp -s "$work/out" "$work/plain"
 check "one line says that the GPU has too little memory" test "$(grep -c 'free on emulated GPU.*using the cpu backend' "$work/err")" -eq 1
 
 # Tests quantised weights, which stay quantised on the GPU. A tree must give the text of plain decoding.
@@ -139,12 +139,12 @@ quantised="--target $work/t.gguf --draft $work/d.gguf --backend cuda --max-nodes
 $ESPALIER generate -p Once -n 4 $quantised --drafter ar >"$work/plain-q" 2>"$work/err"
 check "generate works with quantised weights on the GPU" test -s "$work/plain-q"
 $ESPALIER generate -p Once -n 4 $quantised --drafter dynatree >"$work/out" 2>"$work/err"
-check "a tree gives the same text" cmp -s "$work/out" "$work/plain-q"
+check "with quantised weights on the GPU, a tree gives the text of plain decoding" cmp -s "$work/out" "$work/plain-q"
 
 # If a target is larger than the memory limit, the layers that do not fit are copied to the device in every pass.
 limited="--backend cuda --exact --gpu-memory 10M"
 $run $limited --stats >"$work/out" 2>"$work/err"
-check "the text with --gpu-memory is the same" cmp -s "$work/out" "$work/plain"
+check "--gpu-memory does not change the text" cmp -s "$work/out" "$work/plain"
 check "statistics say how many layers were copied, and how fast" grep -q '^memory  *[0-9] of 6 layers; the others, .* a pass, were copied at' "$work/err"
 small="--max-nodes 16 --context 64"
 check "inspect says how many layers stay in GPU memory" grep -q '^GPU memory  *of 10.5 MB, .* are for the target: 0 of 6 layers' <<EOT
@@ -160,20 +160,20 @@ check "without --gpu-memory, a small GPU also keeps only some layers in its memo
 $(ESPALIER_EMU_MEMORY=178000000 $run --backend cuda --exact --record "$work/r" >"$work/out" && head -n 1 "$work/r")
 EOT
 check "a small GPU that copies layers writes the same text" cmp -s "$work/out" "$work/plain"
-check "a --gpu-memory that is too small is reported" fails 1 "not enough GPU memory: .* allowed by --gpu-memory" $run --backend cuda --gpu-memory 2M
+check "a --gpu-memory that is too small is refused" fails 1 "not enough GPU memory: .* allowed by --gpu-memory" $run --backend cuda --gpu-memory 2M
 check "--gpu-memory is refused for the CPU" fails 1 "use --memory instead" $run --backend cpu --gpu-memory 10M
 check "--memory is refused for a GPU" fails 1 "use --gpu-memory instead" $run --backend cuda --memory 10M
 check "--gpu-memory needs a size" fails 1 "gpu-memory takes a size" $run --gpu-memory much
 
-# Any call of the CUDA runtime can fail. Here, one call of a run is made to fail, early or late in the run.
+# Any call of the CUDA runtime can fail. In each run of this loop, the emulator lets call number $call fail.
 for call in 1 2 3 5 8 13 21 34 55 89 144 233 377 610 987 1597; do
     timeout 60 env ESPALIER_EMU_FAIL=$call $run --backend cuda >"$work/out" 2>"$work/err"
     status=$?
     if [ $status -eq 0 ]; then
-        check "a run without a failing call succeeds ($call)" cmp -s "$work/out" "$work/plain"
+        check "if failing call $call does not end the run, the text is unchanged" cmp -s "$work/out" "$work/plain"
     else
         check "if call $call fails, the exit status is 1" test $status -eq 1
-        check "if call $call fails, the message is one line" test "$(grep -c '^espalier: ' "$work/err")" -eq 1
+        check "if call $call fails, the error message is one line" test "$(grep -c '^espalier: ' "$work/err")" -eq 1
     fi
 done
 finish

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests tests/cuda/run, the script of the kit that tests the CUDA backend on a machine with a GPU. It must print output
+# Tests tests/cuda/run, the main script of the kit that tests the CUDA backend on a machine with a GPU. It must print output
 # while the parts of the kit run, and must end in time even if a part hangs. It must collect all output in one tar file. Here,
 # small scripts replace the programs of a real kit.
 . tests/shell.sh
@@ -13,14 +13,14 @@ shapes() {
     env ESPALIER_CUDA_PLUGIN="$BUILD/emu/libespalier-cuda.so" "$@" "$BUILD/tests/cuda/shapes" --try 0.5b 1b >"$work/out" 2>&1
 }
 check "the program shapes succeeds" shapes
-check "in exact mode every row is bit-identical to plain decoding" test \
+check "in exact mode, shapes finds every row bit-identical to plain decoding" test \
     "$(grep -c 'Exact mode.*: 243 of 243 rows have the bits of plain decoding' "$work/out")" -eq 2
-check "the memory of each model is printed" test "$(grep -c 'Memory free: [0-9.]* GB before, [0-9.]* GB with' "$work/out")" -eq 8
-check "each model is also measured in exact mode" test "$(grep -c '^Exact mode:$' "$work/out")" -eq 2
-check "tables have a prediction beside each measurement" test "$(grep -c '| ms | predicted | MB read |' "$work/out")" -eq 6
+check "shapes prints the memory that each model uses" test "$(grep -c 'Memory free: [0-9.]* GB before, [0-9.]* GB with' "$work/out")" -eq 8
+check "shapes measures each model in exact mode, too" test "$(grep -c '^Exact mode:$' "$work/out")" -eq 2
+check "the tables of shapes have a prediction beside each measurement" test "$(grep -c '| ms | predicted | MB read |' "$work/out")" -eq 6
 shapes ESPALIER_EMU_FAIL=30
-check "if models fail, the exit status is 1" test $? -eq 1
-check "failing models are counted" grep -q '^shapes: 0 passed, 2 failed' "$work/out"
+check "if models fail, the exit status of shapes is 1" test $? -eq 1
+check "shapes prints how many models have failed" grep -q '^shapes: 0 passed, 2 failed' "$work/out"
 
 program() {
     cat >"$kit/$1"
@@ -72,15 +72,15 @@ plan() {
     env -u MAKE -u MAKEFLAGS -u MFLAGS make --no-print-directory -n BUILD="$work/build" NVCC="$work/nvcc-13.0" NVCC12="$work/nvcc-12.4" "$@" 2>&1
 }
 plan cuda >"$work/plan"
-check "two compilers make two plugins" test \
+check "with two versions of nvcc, make builds two plugins" test \
     "$(grep -o -- "-o $work/build/libespalier-cuda[0-9]*.so" "$work/plan" | sort -u | wc -l)" -eq 2
-check "only the newer compiler uses a compression that old drivers cannot read" sh -c \
+check "only the newer nvcc uses a compression that old drivers cannot read" sh -c \
     'grep "nvcc-13.0.*--compress-mode" "$1" | grep -q matmul.cu && ! grep "nvcc-12.4.*--compress-mode" "$1" &&
      grep "nvcc-12.4.*-Xfatbin=-compress-all" "$1" | grep -q matmul.cu' sh "$work/plan"
 plan cuda-kit >"$work/plan"
 check "the kit contains both plugins" grep -q "cp $work/build/libespalier-cuda.so $work/build/libespalier-cuda12.so" "$work/plan"
 plan NVCC12="$work/nvcc-13.0" cuda >"$work/plan"
-check "a second compiler is refused if it is not of CUDA 12" grep -q "not an nvcc of CUDA 12" "$work/plan"
+check "make refuses a second nvcc that is not of CUDA 12" grep -q "not an nvcc of CUDA 12" "$work/plan"
 plan CI=true check | grep -e "-Xptxas -O0.* -MF " >"$work/plan"
 check "CI compiles CUDA without optimisation by ptxas" test "$(wc -l <"$work/plan")" -gt 20
 check "CI compiles CUDA into a separate folder" test "$(grep -vc -- "-MF $work/build/checked/" "$work/plan")" -eq 0
@@ -93,21 +93,21 @@ run() {
 }
 
 run check "$work/good.tar"
-check "a kit without failures succeeds" test $? -eq 0
-check "the results of the kit's parts are added up" grep -q '^11 passed, 0 failed$' "$work/out"
-check "with check, the kit measures no speed" test "$(grep -c '| rows | ms |' "$work/out")" -eq 0
+check "if all parts of the kit pass, the run succeeds" test $? -eq 0
+check "the summary adds up the results of all parts of the kit" grep -q '^11 passed, 0 failed$' "$work/out"
+check "run check measures no speeds" test "$(grep -c '| rows | ms |' "$work/out")" -eq 0
 run bench "$work/bench.tar"
-check "with bench, the kit prints the tables of speeds" grep -q '| rows | ms |' "$work/out"
-check "a model shape that fails is reported" grep -q "^FAILED    shapes-8b (exit 1): 0 passed, 1 failed" "$work/out"
-check "the shape after a failed shape is still measured" grep -q "^ok        shapes-1b: 1 passed" "$work/out"
+check "run bench prints the tables of speeds" grep -q '| rows | ms |' "$work/out"
+check "run bench reports a model shape that fails" grep -q "^FAILED    shapes-8b (exit 1): 0 passed, 1 failed" "$work/out"
+check "after a model shape has failed, the next shape is still measured" grep -q "^ok        shapes-1b: 1 passed" "$work/out"
 
 program espalier <<'END'
 #!/bin/sh
 printf 'cpu\n    a processor\ncuda\n    not here: there is no CUDA device here\n'
 END
 run "$work/none.tar"
-check "without a GPU no other part runs" grep -q "^the backend can use no GPU of this machine" "$work/out"
-check "a run without a GPU fails" grep -q "^1 passed, 1 failed" "$work/out"
+check "without a GPU, run says that the backend can use no GPU" grep -q "^the backend can use no GPU of this machine" "$work/out"
+check "without a GPU, the run fails" grep -q "^1 passed, 1 failed" "$work/out"
 rm "$work/none.tar"
 program espalier <<'END'
 #!/bin/sh
@@ -134,12 +134,12 @@ check "if a part fails, the exit status is 1" test $status -eq 1
 check "the run ends in time although a part hangs" test $took -le 20
 check "the output of a part that hangs is printed" grep -q "this is said before it hangs" "$work/out"
 check "a part that fails is reported with its exit status" grep -q "^FAILED    b_bad (exit 1): 2 passed, 1 failed" "$work/out"
-check "the part that hangs is reported" grep -q "^FAILED    c_hangs: it did not end within" "$work/out"
+check "a part that hangs is reported" grep -q "^FAILED    c_hangs: it did not end within" "$work/out"
 check "a part for which no time is left is reported" grep -q "^LEFT OUT  d_whole: no time is left" "$work/out"
 check "the tar file has the output of the parts" test \
     "$(tar xOf "$work/bad.tar" espalier-cuda/c_hangs.txt | head -n 1)" = "this is said before it hangs"
-check "the tar file has the summary" test "$(tar xOf "$work/bad.tar" espalier-cuda/summary.txt | grep -c FAILED)" -ge 2
-check "no temporary file is left" test "$(ls "$work" | grep -c tar)" -eq 3
+check "the tar file has the summary of all parts" test "$(tar xOf "$work/bad.tar" espalier-cuda/summary.txt | grep -c FAILED)" -ge 2
+check "a run leaves only its tar file" test "$(ls "$work" | grep -c tar)" -eq 3
 
 # The output of a part must be shown while the part runs, and must be kept if the run is interrupted.
 program tests/unit/c_hangs <<'END'
@@ -157,7 +157,7 @@ check "a line of output is shown before its part ends" grep -q "half way" "$work
 kill -TERM $running
 wait $running
 check "an interrupted run exits with 130" test $? -eq 130
-check "an interrupted run keeps the output" test \
+check "the tar file of an interrupted run has the output so far" test \
     "$(tar xOf "$work/broken.tar" espalier-cuda/c_hangs.txt | head -n 1)" = "half way"
 
 # tests/cuda/compare must show the figures of two runs side by side.
@@ -173,16 +173,16 @@ measured "$work/b.tar" 4.000 "Another GPU"
 compare() {
     sh tests/cuda/compare "$@" >"$work/out" 2>&1
 }
-check "two runs are compared" compare "$work/a.tar" "$work/b.tar"
+check "tests/cuda/compare accepts the tar files of two runs" compare "$work/a.tar" "$work/b.tar"
 check "the comparison names both devices" sh -c 'grep -q "One GPU" "$1" && grep -q "Another GPU" "$1"' sh "$work/out"
 check "the comparison has a row for each figure" grep -q '^| 1 | ms at 256 | 5.000 | 4.000 | 0.80 |$' "$work/out"
-check "predictions are compared, too" grep -q '^| 1 | ms at 256: predicted | 4.000 | 4.000 | 1.00 |$' "$work/out"
+check "the comparison has the predictions, too" grep -q '^| 1 | ms at 256: predicted | 4.000 | 4.000 | 1.00 |$' "$work/out"
 compare "$work/a.tar" "$kit/run"
 check "a file that is not the tar file of a run is refused" test $? -eq 1
-check "the refused file is named" grep -q "^compare: $kit/run is not a tar" "$work/out"
+check "the error message names the refused file" grep -q "^compare: $kit/run is not a tar" "$work/out"
 
 # The prediction for a real model must say that the read rate of memory limits a pass of one row.
-check "the time of a model is predicted without its weights" env ESPALIER_CUDA_PLUGIN="$BUILD/emu/libespalier-cuda.so" ESPALIER_EMU_SMS=132 \
+check "shapes predicts the times of a model without the model's weights" env ESPALIER_CUDA_PLUGIN="$BUILD/emu/libespalier-cuda.so" ESPALIER_EMU_SMS=132 \
     sh -c '"$1" --predict 3000 1700 8b 8b-q4_k_m >"$2"' sh "$BUILD/tests/cuda/shapes" "$work/out"
 check "a predicted pass of one row reaches 50 to 100 % of the read rate" awk -F '|' '
     /of the read rate/ { on = 1 } on && $2 == " 1 " { n++; if ($4 + 0 <= 50 || $4 + 0 >= 100) bad = 1 } /^Kernels/ { on = 0 }

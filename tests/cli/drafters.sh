@@ -3,9 +3,9 @@
 . tests/shell.sh
 sed -n '/^\.Sh SETTINGS/,$p' man/espalier-drafters.7 |
     sed -n 's/^\.Ql \([a-z0-9:,.=A-Z-]*\).*/\1/p' | grep -v -e '^-' -e '^root=' -e '^espalier' | sort -u >"$work/settings"
-check "the page has settings to try" test "$(wc -l <"$work/settings")" -gt 20
+check "the manual page of the drafters has settings to try" test "$(wc -l <"$work/settings")" -gt 20
 while read -r setting; do
-    check "the program accepts $setting" sh -c "$ESPALIER generate -p Once -n 4 --max-nodes 768 --drafter '$setting' </dev/null |
+    check "generate accepts --drafter $setting" sh -c "$ESPALIER generate -p Once -n 4 --max-nodes 768 --drafter '$setting' </dev/null |
         grep -q ."
 done <"$work/settings"
 for drafter in fixed dynatree; do
@@ -21,16 +21,16 @@ for rule in naive bv; do
         --drafter iid:K=1,L=8 --verifier $rule </dev/null | grep -q ."
 done
 $ESPALIER list drafters --json >"$work/json"
-check "the list of drafters has the differences from the papers" grep -q '"differs":	"[a-z].*fixed' "$work/json"
+check "list drafters --json names the differences from the papers" grep -q '"differs":	"[a-z].*fixed' "$work/json"
 thresholds=$(grep -c 'draft_temp' "$work/json")
-check "the list has draft_temp for every drafter with a draft model" test "$thresholds" -ge 15
-check "the list shows the default of every parameter" sh -c "$ESPALIER list drafters | grep -q 'retrieval *off|on, default on ' &&
+check "list drafters has draft_temp for every drafter that uses a draft model" test "$thresholds" -ge 15
+check "list drafters shows the default of every parameter" sh -c "$ESPALIER list drafters | grep -q 'retrieval *off|on, default on ' &&
     ! $ESPALIER list drafters | grep '^    ' | grep -v default"
-check "JSON has the default of a parameter that takes a word" grep -q '"default":	"keep"' "$work/json"
-check "the list of losses says which paths TALF leaves out" sh -c "$ESPALIER list losses --json | grep -q '\"differs\":.*every 4th token'"
-check "the man page's list of missing features has no feature that exists" sh -c \
+check "list drafters --json has the default of a parameter that takes a word" grep -q '"default":	"keep"' "$work/json"
+check "list losses says which paths the loss TALF leaves out" sh -c "$ESPALIER list losses --json | grep -q '\"differs\":.*every 4th token'"
+check "the manual page does not list an existing feature as missing" sh -c \
     "sed -n '/ is missing: /,/^\.Sh/p' man/espalier-drafters.7 | grep -q 'Tree verification' &&
     ! sed -n '/ is missing: /,/^\.Sh/p' man/espalier-drafters.7 | grep -iq 'selector\|talf\|StreamingLLM'"
 tests/drafters_page "$ESPALIER" >"$work/page"
-check "the man page is up to date" cmp "$work/page" man/espalier-drafters.7
+check "the manual page of the drafters is up to date" cmp "$work/page" man/espalier-drafters.7
 finish

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Tests drafting without a draft model that has the target's vocabulary. All ways to draft must also
+# Tests ways to draft that need no draft model with the target's vocabulary. All of them must also
 # work in a chat, in a window, with layers that are read from the disk, and with mixtures of
-# experts. The text must be that of plain decoding, and some drafts must be accepted.
+# experts. The text must be the same as with plain decoding, and some drafts must be accepted.
 . tests/shell.sh
 . tests/chat_pair.sh
 XDG_STATE_HOME=$work/state
@@ -32,8 +32,8 @@ END
 
 run() { $ESPALIER generate --target "$target" -p "$prompt" -n 24 --temp 0 --ignore-eos --json "$@"; }
 
-# compare ARGUMENT...: runs each way to draft that a line of $work/ways describes. With each of them,
-# the text must be the one that plain decoding writes.
+# compare ARGUMENT...: runs generate for each line of $work/ways, with the drafter and the flags in this
+# line. Each time, the text must be the same as with plain decoding.
 compare() {
     run "$@" --draft none --drafter ar >"$work/plain" 2>"$work/err"
     plain=$(field text "$work/plain")
@@ -81,7 +81,7 @@ small="--context 64 --max-nodes 8 --threads 2 -n 12"
 $ESPALIER generate --target "$work/large" --draft self $small -p a -n 1 --memory 1M >"$work/out" 2>"$work/err"
 limit=$(($(sed -n 's/.* \([0-9]*\)M are needed.*/\1/p' "$work/err") + 2))
 same "from the disk" "$work/large" "$work/other" "Once upon a time there was a king" $small --memory ${limit}M
-check "layers are streamed" grep -q '"resident_layers":' "$work/plain"
+check "with the memory limit, layers are read from the disk in every pass" grep -q '"resident_layers":' "$work/plain"
 
 # Prints a tokenizer that has a token for each printable character, the space, the end of a line and the end of the text.
 tokenizer() {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests drafting without a draft model: with --expect and a prompt from a pipe, and with recycled tokens of earlier runs.
+# Tests drafting without a draft model. Drafts come from the text that --expect names, or are tokens recycled from earlier runs.
 . tests/shell.sh
 . tests/script.sh
 . tests/chat_pair.sh
@@ -18,13 +18,13 @@ sed 's/$/\r/' "$work/plain" >"$work/crlf"
 printf '\377\000\376 nothing of it' >"$work/other"
 for file in plain changed more crlf other; do
     printf %s "$prompt" | $gen - --expect "$work/$file" >"$work/got"
-    check "the text does not depend on the expected text ($file)" cmp -s "$work/plain" "$work/got"
+    check "with a prompt from a pipe, the text does not depend on the expected text ($file)" cmp -s "$work/plain" "$work/got"
     printf %s "$prompt" | $gen --temp 0.7 --drafter recycle --expect "$work/$file" >"$work/$file.warm"
     check "a sampled text does not depend on the expected text ($file)" cmp -s "$work/drawn" "$work/$file.warm"
 done
 
 $gen -p "$prompt" --drafter suffix --expect "$work/plain" --json >"$work/json"
-check "nearly all of the expected text was accepted" sh -c \
+check "if the answer equals the expected text, nearly all of its tokens are accepted" sh -c \
     "python3 -c \"$count['accepted_prediction_tokens'] > 90)\" <'$work/json' | grep -q True"
 check "with --expect, an iteration commits more than 8 tokens on average" sh -c \
     "python3 -c \"$count['tokens_per_iteration'] > 8)\" <'$work/json' | grep -q True"
@@ -34,12 +34,12 @@ o = json.load(sys.stdin)
 s = o['acceptance']['sources']
 print(sum(s[k]['nodes'] for k in s) == o['drafted_nodes'] and
       s['expected']['accepted'] == o['accepted_prediction_tokens'])\" <'$work/json' | grep -q True"
-check "without --expect, JSON has no counts of prediction tokens" sh -c \
+check "without --expect, JSON has no counts of expected tokens" sh -c \
     "! $gen -p '$prompt' --json | grep -q prediction_tokens"
 $gen -p "$prompt" --drafter suffix --expect "$work/plain" --stats >/dev/null 2>"$work/stats"
 check "statistics have the counts of expected tokens, too" sh -c \
     "grep -q '^expected text .* tokens accepted' '$work/stats' && grep -q '^sources .*expected' '$work/stats'"
-check "the default drafter uses the expected text" sh -c "
+check "with --expect, the default drafter is one that uses the expected text" sh -c "
     $gen -p '$prompt' --target fairytale-target --expect '$work/plain' --json | grep -q '\"drafter\":.*\"recycle'"
 $gen -p "$prompt" --drafter fixed --expect "$work/plain" >"$work/got" 2>"$work/note"
 check "a drafter that does not use the expected text gives a warning" grep -q "drafter fixed does not use the expected text" "$work/note"
@@ -58,7 +58,7 @@ print(o['text'] == open('$work/answer').read() and o['iterations'] <= 6 and
 check "a folder as the expected text is refused" fails 1 "not a regular file" $gen -p x --expect "$work"
 check "a missing file of expected text is refused" fails 1 "No such file" $gen -p x --expect "$work/none"
 mkfifo "$work/fifo"
-check "--expect does not wait for a pipe" fails 1 "not a regular file" $gen -p x --expect "$work/fifo"
+check "--expect refuses a pipe instead of waiting for it" fails 1 "not a regular file" $gen -p x --expect "$work/fifo"
 head -c 1048577 /dev/zero >"$work/large"
 check "a file of expected text above 1 MB is refused" fails 1 "larger than 1 MB" $gen -p x --expect "$work/large"
 
@@ -76,7 +76,7 @@ type $prompt
 key Enter
 wait
 $dump" --drafter suffix -n 40 --no-config --temp 0
-check "a path with a space is completed, and the file is read" grep -q "expect = .*a text" "$work/answer"
+check ":expect completes a path that has a space, and reads the file" grep -q "expect = .*a text" "$work/answer"
 check "the tree marks expected tokens" dumped " expected"
 play "size 110x30
 wait
@@ -104,7 +104,7 @@ check "recycled tokens are readable by the owner only" sh -c "ls -l '$XDG_STATE_
 iterations $recycle -p "$prompt" >"$work/second"
 check "a run with stored recycled tokens needs fewer iterations" test "$(cat "$work/second")" -lt "$(cat "$work/first")"
 iterations $recycle -p "$prompt" --seed 1 >"$work/again"
-check "a run with a seed is repeated exactly" cmp -s "$work/seeded" "$work/again"
+check "with a seed, stored recycled tokens do not change the number of iterations" cmp -s "$work/seeded" "$work/again"
 $recycle -p "$prompt" >"$work/warm"
 check "stored recycled tokens do not change the text" cmp -s "$work/plain" "$work/warm"
 

@@ -19,8 +19,8 @@ for family in mistral-window qwen3-window llama-yarn gemma2 gemma3 phi3-short ph
     check "$family: inspect says $kind" sh -c "$ESPALIER inspect '$model' | grep -q '$kind'"
     plain=$(text ar "$model" "")
     check "$family: plain decoding writes text" test ${#plain} -ge 40
-    check "$family: a tree gives the same text" test "$(text dynatree "$model" "$model")" = "$plain"
-    check "$family: a chain gives the same text" test "$(text linear "$model" "$model")" = "$plain"
+    check "$family: a tree gives the text of plain decoding" test "$(text dynatree "$model" "$model")" = "$plain"
+    check "$family: a chain gives the text of plain decoding" test "$(text linear "$model" "$model")" = "$plain"
     case $family in
     qwen3-window | phi3-short)
         check "$family: conversion to GGUF is refused" fails 1 "GGUF\|longrope" \
@@ -33,7 +33,7 @@ for family in mistral-window qwen3-window llama-yarn gemma2 gemma3 phi3-short ph
         mistral-window) check "$family: a message says that llama.cpp ignores the window" grep -q "llama.cpp has no window" "$work/err" ;;
         *) check "$family: writing the GGUF file prints no message" test ! -s "$work/err" ;;
         esac
-        check "$family: the GGUF file gives the same text" test "$(text dynatree "$work/$family.gguf" "$model")" = "$plain"
+        check "$family: the GGUF file gives the same text as the folder" test "$(text dynatree "$work/$family.gguf" "$model")" = "$plain"
         check "$family: the GGUF file can be quantised to 8 bits" \
             $ESPALIER quantize "$work/$family.gguf" "$work/$family-8.gguf" --type q8_0 >/dev/null 2>&1
         check "$family: drafts of the 8-bit copy do not change the text" test "$(text dynatree "$model" "$work/$family-8.gguf")" = "$plain"
@@ -41,7 +41,7 @@ for family in mistral-window qwen3-window llama-yarn gemma2 gemma3 phi3-short ph
     esac
 done
 
-# A GGUF file cannot express which layers of these models have windows. The message must say so.
+# A GGUF file cannot express which layers of these models have windows. The error message must say so.
 for family in gemma3-layers smollm3-window; do
     check "$family: conversion to GGUF is refused with the reason" fails 1 "cannot say which layers" \
         $ESPALIER quantize tests/vectors/logits/$family "$work/$family.gguf" --type f32
@@ -55,8 +55,8 @@ for family in qwen3-moe gpt-oss; do
     $mixture --drafter ar >"$work/plain" 2>"$work/err"
     check "$family: a GPU writes text" test -s "$work/plain"
     $mixture --drafter dynatree --draft "$work/$family" >"$work/out" 2>>"$work/err"
-    check "$family: a tree on the GPU gives the same text" cmp -s "$work/out" "$work/plain"
-    check "$family: the mixture does not fall back to the CPU" test ! -s "$work/err"
+    check "$family: a tree on the GPU gives the text of plain decoding" cmp -s "$work/out" "$work/plain"
+    check "$family: the mixture of experts does not fall back to the CPU" test ! -s "$work/err"
 done
 
 # MTP layers must also draft on the CUDA backend, by default or if --draft names them.

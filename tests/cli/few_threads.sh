@@ -1,6 +1,6 @@
 #!/bin/sh
-# If the system refuses to create threads, the program must run with fewer threads, or a message
-# must say that it cannot run.
+# If the system refuses to create threads, the program must run with fewer threads. If it cannot run
+# at all, an error message must say so.
 . tests/shell.sh
 . tests/script.sh
 
@@ -33,18 +33,18 @@ for n in 0 1; do
     eval "few $n $generate" >"$work/got" 2>"$work/err"
     check "generate succeeds with $n threads besides the first" test $? -eq 0
     check "generate with $n threads besides the first prints no message" test ! -s "$work/err"
-    check "generate writes the same text with few threads" cmp -s "$work/want" "$work/got"
+    check "generate writes the same text with $n threads besides the first" cmp -s "$work/want" "$work/got"
 done
 $ESPALIER inflate engine/models/fairytale-target "$work/large" --width 2 --layers 12 >"$work/inflated"
 streamed="$ESPALIER generate --target $work/large --draft engine/models/fairytale-draft --context 96 --max-nodes 24 -n 6 -p '$prompt' --drafter linear --stats"
 eval "$streamed" >"$work/whole" 2>"$work/err"
 eval "few 0 $streamed --memory 76M" >"$work/read" 2>"$work/err"
-check "layers are streamed even without a thread that reads them" grep -q '^memory .* of 12 layers' "$work/err"
-check "without a thread that reads layers, the text is the same" cmp "$work/whole" "$work/read"
+check "with --memory, layers are streamed even if no thread can be created to read them" grep -q '^memory .* of 12 layers' "$work/err"
+check "without a thread that reads layers, the text is the same as without a limit" cmp "$work/whole" "$work/read"
 few 0 $ESPALIER list backends >"$work/backends"
 check "the list of backends shows the actual number of threads" grep -q ', 1 thread$' "$work/backends"
 $ESPALIER list backends >"$work/backends"
-check "there are at most as many threads as cores" grep -q ", $(nproc) thread" "$work/backends"
+check "by default, there is one thread for each core" grep -q ", $(nproc) thread" "$work/backends"
 
 ESPALIER_SAVED=$ESPALIER
 ESPALIER="env FEW_THREADS=1 LD_PRELOAD=$work/few.so $ESPALIER_SAVED" # only the engine's thread is allowed
@@ -67,7 +67,7 @@ check "if the engine's thread cannot start, the interface ends with a message" \
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null && command -v prlimit >/dev/null; then
     prlimit --nproc=1 setpriv --reuid 54321 --clear-groups \
         $ESPALIER_SAVED generate -p "$prompt" -n 40 --threads 2 >"$work/got" 2>"$work/err"
-    check "generate succeeds at the system's limit" test $? -eq 0
-    check "generate writes the same text at the system's limit" cmp -s "$work/want" "$work/got"
+    check "generate succeeds when the system's limit of threads is reached" test $? -eq 0
+    check "generate writes the same text when the system's limit of threads is reached" cmp -s "$work/want" "$work/got"
 fi
 finish

@@ -15,13 +15,13 @@ for way in tree stdin pipe file; do
     check "the text does not depend on the drafter or the source of the prompt ($way)" \
         cmp -s "$work/ar" "$work/$way"
 done
-check "another instruction set writes the same text" sh -c \
+check "with a different instruction set, generate writes the same text" sh -c \
     "ESPALIER_ISA=generic $gen -p '$prompt' >'$work/generic' && cmp -s '$work/ar' '$work/generic'"
-check "list backends names the instruction set" sh -c \
+check "list backends names the instruction set that is used" sh -c \
     "ESPALIER_ISA=generic $ESPALIER list backends | grep -q 'portable C'"
-check "an unknown instruction set is refused, and the available ones are named" \
+check "an unknown instruction set is refused, and the error names the available sets" \
     fails 1 "lacks the instruction set 'z80'.*generic" env ESPALIER_ISA=z80 $gen -p "$prompt"
-check "a pipe gets no escape codes" sh -c "! grep -q '$(printf '\033')' $work/tree"
+check "generate writes no escape codes to a pipe" sh -c "! grep -q '$(printf '\033')' $work/tree"
 
 for way in "generate -p a -n 4 --stats" "generate -p a -n 4 --json" "list drafters" "list themes" inspect \
     "check --trials 2 --drafter ar --verifier greedy" --help "list --help" "nonsense" "--theme"; do
@@ -39,10 +39,10 @@ for key in text tokens prompt_tokens generated_tokens target draft drafter verif
     check "JSON has $key" grep -q "\"$key\":" "$work/json"
 done
 check "--json prints nothing on stderr" test ! -s "$work/err"
-check "as many tokens as -n says are generated" grep -q '"generated_tokens":	48' "$work/json"
+check "-n 48 generates 48 tokens" grep -q '"generated_tokens":	48' "$work/json"
 check "without --baseline, JSON has no baseline" sh -c \
     "$gen -p '$prompt' --json | grep -q '\"baseline_tokens_per_second\":	null'"
-check "without --baseline the speedup is null, too" sh -c "$gen -p '$prompt' --json | grep -q '\"speedup\":	null'"
+check "without --baseline, the speedup in JSON is null, too" sh -c "$gen -p '$prompt' --json | grep -q '\"speedup\":	null'"
 # Without --seed, a random seed must be used, shown and recorded. A run with --seed and this seed must
 # give the same text again.
 drawn() { sed -n 's/^	"seed":	\(.*\),$/\1/p' "$1"; }
@@ -53,9 +53,9 @@ for run in 1 2; do
 done
 check "two runs without --seed use different seeds" test "$(drawn "$work/drawn-1")" != "$(drawn "$work/drawn-2")"
 check "two runs without --seed write different texts" test "$(text_of "$work/drawn-1")" != "$(text_of "$work/drawn-2")"
-check "a recording has the seed" sh -c "head -n 1 '$work/drawn-1.esp.jsonl' | grep -q '\"seed\":\"$(drawn "$work/drawn-1")\"'"
+check "a recording has the seed that was chosen at random" sh -c "head -n 1 '$work/drawn-1.esp.jsonl' | grep -q '\"seed\":\"$(drawn "$work/drawn-1")\"'"
 $draws -p "$prompt" --seed "$(drawn "$work/drawn-1")" >"$work/again"
-check "the same seed gives the same text" test "$(text_of "$work/again")" = "$(text_of "$work/drawn-1")"
+check "--seed with the seed of an earlier run gives the same text again" test "$(text_of "$work/again")" = "$(text_of "$work/drawn-1")"
 check "--stats names the seed" sh -c "$gen -p '$prompt' --stats --seed 7 2>&1 >/dev/null | grep -q '^seed  *7$'"
 
 check "a 64-bit seed is printed unchanged" sh -c \
@@ -85,8 +85,8 @@ for list in drafters verifiers backends models; do
     check "list $list prints a list" sh -c "$ESPALIER list $list | grep -q ."
     check "list $list --json prints an array" sh -c "$ESPALIER list $list --json | grep -q '^\['"
 done
-check "inspect shows the pair" sh -c "$ESPALIER inspect | grep -q 'pair fits'"
-check "inspect shows one model" sh -c \
+check "inspect without arguments describes the default pair" sh -c "$ESPALIER inspect | grep -q 'pair fits'"
+check "inspect describes a single model" sh -c \
     "$ESPALIER inspect engine/models/fairytale-draft | grep -q 'parameters'"
 check "inspect --json has the size of the vocabulary" sh -c "$ESPALIER inspect --json | grep -q '\"vocabulary\":	4096'"
 check "--version prints the version" sh -c "$ESPALIER --version | grep -q '^espalier [0-9]'"
@@ -94,7 +94,7 @@ check "--help names the commands" sh -c "$ESPALIER --help | grep -q 'espalier ge
 for command in generate list inspect; do
     check "$command --help prints the usage" sh -c "$ESPALIER $command --help | grep -q usage"
 done
-check "JSON has the reason why the text ended and the sampling settings" sh -c "$ESPALIER generate -p Once -n 3 --temp 0.5 \
+check "generate --json says why the text ended, and has the sampling settings" sh -c "$ESPALIER generate -p Once -n 3 --temp 0.5 \
     --seed 18446744073709551615 --json | tr -d '\t\n' | grep -q \
     '\"end\":\"length\".*\"temperature\":0.5,\"top_p\":1,\"top_k\":0,\"seed\":18446744073709551615,'"
 finish

@@ -43,7 +43,7 @@ for family in lfm2 qwen3-5 granite-hybrid; do
     sed -i "s/\"eos_token_id\": 2/\"eos_token_id\": 96/" "$model/config.json"
     check "$family: a 4-bit file is written" $ESPALIER quantize "$model" "$work/$family.gguf" --type q4_0 >/dev/null 2>&1
     draft=$work/$family.gguf
-    check "$family: the size of a checkpoint is printed" sh -c \
+    check "$family: inspect prints the size of a checkpoint" sh -c \
         "$ESPALIER inspect '$model' --backend cpu | grep -q '[23] of [345] layers; 8 checkpoints of their states, 0.0 MB each'"
     plain=$(generate "$model" --drafter ar)
     check "$family: plain decoding writes text" test ${#plain} -ge 40
@@ -61,7 +61,7 @@ for family in lfm2 qwen3-5 granite-hybrid; do
     check "$family: a pass over a tree reads the recurrent states once" test "$(figure state_bytes_read "$work/json")" = "$passes"
     written=$(($(figure state_bytes_written "$work/json") / $(figure state_bytes "$work/inspected")))
     check "$family: generating 60 tokens writes the states at most 8 times" test "$written" -ge 1 -a "$written" -le 8
-    check "$family: copying the states for each row would write more" test "$(figure state_bytes_copies "$work/json")" -gt $((2 * passes))
+    check "$family: copies of the states for each row would take more than twice the bytes that passes read" test "$(figure state_bytes_copies "$work/json")" -gt $((2 * passes))
     for drafter in dynatree:cache=rebuild linear:cache=rebuild fixed:root=draft; do
         check "$family: $drafter gives the text of plain decoding" \
             test "$(generate "$model" --draft "$draft" --drafter $drafter)" = "$plain"
@@ -91,10 +91,10 @@ for family in lfm2 qwen3-5 granite-hybrid; do
     check_gpu "$family" "$model" "$draft"
 done
 
-check "a GGUF file with another order of heads cannot be enlarged" fails 1 "order of GGUF files; enlarge the model folder" \
+check "a GGUF file in which heads have a different order cannot be enlarged" fails 1 "order of GGUF files; enlarge the model folder" \
     generate "$work/qwen3-5.gguf" --width 2
 
-# These families are related to the families above. A few drafters are enough, because families.sh tests chains and GGUF files.
+# These families are similar to the families above. A few drafters are enough, because families.sh tests chains and GGUF files.
 for family in qwen3-next nemotron-h nemotron-h-moe lfm2-moe; do
     model=$work/$family
     mkdir "$model" && cp tests/vectors/logits/$family/* "$model" && tokenizer >"$model/tokenizer.json"
@@ -113,11 +113,11 @@ for family in qwen3-next nemotron-h nemotron-h-moe lfm2-moe; do
 done
 
 test "${ESPALIER_CUDA_PLUGIN:-}" = none ||
-    check "several GPUs refuse a model with recurrent layers" fails 1 "several GPUs cannot divide a model with recurrent layers" \
+    check "a model with recurrent layers cannot be divided among several GPUs" fails 1 "several GPUs cannot divide a model with recurrent layers" \
         env ESPALIER_EMU_DEVICES=2 ESPALIER_CUDA_PLUGIN="${ESPALIER_CUDA_PLUGIN:-$BUILD/emu/libespalier-cuda.so}" \
         $ESPALIER generate -p A -n 2 --backend cuda --ranks 2 --context 60 --target "$work/lfm2"
 
-# If the target's files contain an MTP layer, this layer drafts by default, or if --draft names it.
+# If the target's files contain an MTP layer, this layer must draft by default, and if --draft names it.
 own=$work/mtp
 mkdir "$own" && cp tests/vectors/heads/mtp-qwen3-5/* "$own" && tokenizer >"$own/tokenizer.json"
 sed -i "s/\"eos_token_id\": 2/\"eos_token_id\": 96/" "$own/config.json"
@@ -127,7 +127,7 @@ check "an MTP layer drafts if no draft is named" test "$(drafts)" = mtp
 check "the MTP layer does not draft with --draft none" test "$(drafts --draft none)" = null
 check "the MTP layer does not draft with a memory limit" test "$(drafts --memory 2G)" = null
 for drafter in auto linear dynatree:cache=rebuild eagle2; do
-    check "the MTP layer with $drafter gives the text of plain decoding" \
+    check "drafter $drafter with the MTP layer gives the text of plain decoding" \
         test "$(generate "$own" --draft mtp --drafter $drafter)" = "$plain"
 done
 generate "$own" --draft mtp --stats >"$work/text" 2>"$work/stats"
@@ -138,9 +138,9 @@ check "in a window, trees of the MTP layer give the text of plain decoding" test
 $ESPALIER list models "$own" >"$work/list"
 check "the list of models has the MTP layer" grep -q '^mtp .* MB  qwen3_5_text BF16  *its MTP layer' "$work/list"
 check "the list of models says that the MTP layer fits as a draft" sh -c "grep -A 2 '^mtp ' '$work/list' | grep -q 'fits as a draft'"
-check "a model without an MTP layer is not listed as mtp" sh -c "! $ESPALIER list models '$work/qwen3-5' | grep -q '^mtp '"
+check "for a model without an MTP layer, the list of models has no mtp" sh -c "! $ESPALIER list models '$work/qwen3-5' | grep -q '^mtp '"
 check "inspect names the MTP layer" sh -c "$ESPALIER inspect '$own' --backend cpu | grep -q 'MTP layer .*--draft mtp'"
-check "inspect describes the pair" sh -c \
+check "inspect says that the target and its MTP layer fit" sh -c \
     "$ESPALIER inspect '$own' mtp --backend cpu | grep -q 'pair fits  *yes: vocabulary and hidden states'"
 next=$work/mtp-next
 mkdir "$next" && cp tests/vectors/heads/mtp-qwen3-next/* "$next" && tokenizer >"$next/tokenizer.json"
@@ -152,7 +152,7 @@ check "the quantised MTP layer drafts" test "$(own=$work/next.gguf && drafts)" =
 check "inspect names the quantised MTP layer" sh -c "$ESPALIER inspect '$work/next.gguf' --backend cpu | grep -q 'MTP layer .*--draft mtp'"
 check "drafts of the quantised MTP layer do not change the text" \
     test "$(generate "$work/next.gguf" --drafter dynatree)" = "$(generate "$work/next.gguf" --draft none)"
-check "--draft mtp is refused for a model without an MTP layer, which is named" fails 1 "qwen3-5 has no MTP layer" generate "$work/qwen3-5" --draft mtp
+check "--draft mtp is refused for a model without an MTP layer, and the error names the model" fails 1 "qwen3-5 has no MTP layer" generate "$work/qwen3-5" --draft mtp
 check "quantising keeps the MTP layer" sh -c "$ESPALIER quantize '$own' '$work/whole.gguf' --type q8_0 | grep -q '^MTP layer '"
 check "inspect names the MTP layer of the quantised file" sh -c "$ESPALIER inspect '$work/whole.gguf' --backend cpu | grep -q 'MTP layer .*--draft mtp'"
 check "the MTP layer of the quantised file drafts" test "$(own=$work/whole.gguf && drafts)" = mtp
@@ -168,16 +168,16 @@ plain8=$(generate "$work/mtp.gguf" --draft none)
 cp tests/vectors/gguf/mtp-qwen3-5-alone.gguf "$work/mtp-other.gguf"
 printf GGUF >"$work/mtp-a.gguf"
 check "an MTP layer in a separate file drafts for the GGUF file beside it" test "$(own=$work/mtp.gguf && drafts)" = mtp
-check "drafts of an MTP file do not change the text" test "$(generate "$work/mtp.gguf" --draft mtp --drafter dynatree)" = "$plain8"
-check "drafts of an MTP file given by --draft do not change the text" test "$(generate "$work/mtp.gguf" --draft "$work/mtp-other.gguf" --drafter linear)" = "$plain8"
+check "drafts of an MTP layer in a separate file do not change the text" test "$(generate "$work/mtp.gguf" --draft mtp --drafter dynatree)" = "$plain8"
+check "if --draft names the file of an MTP layer, its drafts do not change the text" test "$(generate "$work/mtp.gguf" --draft "$work/mtp-other.gguf" --drafter linear)" = "$plain8"
 check "the list of models has the MTP layer in the separate file" sh -c "$ESPALIER list models '$work/mtp.gguf' | grep -A 2 '^mtp ' | grep -q 'fits as a draft'"
 check "an MTP file alone is refused as a target" fails 1 "mtp-other.gguf is a draft head (mtp) and needs a target" \
     generate "$work/mtp-other.gguf"
 LC_ALL=C sed -i 's/mtp\.norm\.weight/mtp.form.weight/' "$own/model.safetensors"
 check "a damaged MTP layer is refused" fails 1 "tensor mtp.norm.weight of shape (32) is missing" generate "$own"
-check "a damaged MTP layer does not matter if it is not used" test "$(generate "$own" --draft none)" = "$plain"
+check "with --draft none, a damaged MTP layer does no harm" test "$(generate "$own" --draft none)" = "$plain"
 
-# Draft and target may belong to different families.
+# Draft and target can belong to different families.
 plain=$(generate "$work/qwen3-5" --drafter ar)
-check "LFM2 drafts for Qwen3.5" test "$(generate "$work/qwen3-5" --draft "$work/lfm2" --drafter dynatree)" = "$plain"
+check "drafts of an LFM2 model do not change the text of a Qwen3.5 model" test "$(generate "$work/qwen3-5" --draft "$work/lfm2" --drafter dynatree)" = "$plain"
 finish

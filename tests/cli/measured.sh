@@ -4,9 +4,9 @@
 . tests/shell.sh
 page=engine/MEASURED.md results=sessions/suites/results
 suites=$(sed -n 's/^<!-- suite \(.*\) -->$/\1/p' "$page")
-check "the page has tables between begin marks and end marks" test "$(echo "$suites" | wc -l)" -ge 1
+check "engine/MEASURED.md has tables between begin marks and end marks" test "$(echo "$suites" | wc -l)" -ge 1
 check "every begin mark has an end mark" test "$(echo "$suites" | wc -l)" = "$(grep -cx '<!-- end -->' "$page")"
-check "every committed table is in the page" test "$(ls $results | sed 's/[.]json$//' | sort)" = "$(echo "$suites" | sort)"
+check "every committed table is on the page" test "$(ls $results | sed 's/[.]json$//' | sort)" = "$(echo "$suites" | sort)"
 for suite in $suites; do
     sed -n "/^<!-- suite $suite -->\$/,/^<!-- end -->\$/p" "$page" | tr '|' '\n' | tr -d ' ' >"$work/shown"
     # Every number in the committed file must be on the page, to two decimal places.
@@ -21,13 +21,13 @@ for suite in $suites; do
     check "the page has no other numbers for suite $suite" test ! -s "$work/invented"
     check "the results of suite $suite have the hashes of its models" grep -q '"hash":	"[0-9a-f]' "$results/$suite.json"
 done
-# Every line of the summary must name a command that exists.
+# Every line of the table of claims must name a command that exists.
 sed -n '/^## Which claims of the papers are confirmed here/,/^No table on this page was measured/p' "$page" | grep '^|' | sed 1,2d >"$work/claims"
 check "the page has a table of claims" test "$(wc -l <"$work/claims")" -ge 20
 while read -r line; do
     claim=$(echo "$line" | cut -d'|' -f2)
     echo "$line" | tr '`' '\n' | grep '^espalier [a-z]\|^make [a-z]' >"$work/commands"
-    check "a command is given for the claim:$claim" test -s "$work/commands"
+    check "the page has a command for the claim:$claim" test -s "$work/commands"
     while read -r program command option suite_name rest; do
         case "$program $command $option" in
         "espalier bench --suite") check "$suite_name is a suite" test -f "sessions/suites/$suite_name.suite" ;;
@@ -38,7 +38,7 @@ while read -r line; do
 done <"$work/claims"
 
 $ESPALIER bench --suite dynatree-ablation --threads 1 --check "with dynamic breadth and depth" "with history, by price" >"$work/said"
-check "the counts of two rows of the tables are reproduced" test $? -eq 0
+check "bench reproduces the counts of two rows of the tables" test $? -eq 0
 grep -v ' 0 differ' "$work/said"
 check "the counts with and without the learned temperature were compared" grep -q '^16 counts compared' "$work/said"
 finish

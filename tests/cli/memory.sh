@@ -11,17 +11,17 @@ text() { $ESPALIER generate --target "$work/large" --draft $draft $small -p "Onc
 number() { sed -n "s/.*\"$1\":[^0-9]*\([0-9]*\).*/\1/p" "$2" | head -n 1; }
 
 text --memory 1M >"$work/out" 2>"$work/err"
-check "with a limit that is too small, the exit code is 1" test $? = 1
-check "the message says how much memory is enough" grep -q '^espalier: 1M of memory are not enough: [0-9]*M are needed' "$work/err"
+check "with a --memory that is too small, the exit code is 1" test $? = 1
+check "the message about a --memory that is too small says how much is needed" grep -q '^espalier: 1M of memory are not enough: [0-9]*M are needed' "$work/err"
 limit=$(($(sed -n 's/.* \([0-9]*\)M are needed.*/\1/p' "$work/err") + 2))
 
 text --drafter ar --json >"$work/whole"
-check "without a limit no layer is streamed" grep -q '"streamed":	null' "$work/whole"
+check "without --memory, no layer is streamed" grep -q '"streamed":	null' "$work/whole"
 text --drafter ar --json --memory ${limit}M >"$work/least"
-check "with a limit some layers are streamed" grep -q '"resident_layers":' "$work/least"
+check "with --memory, some layers are streamed" grep -q '"resident_layers":' "$work/least"
 peak=$(number peak_bytes "$work/least")
-check "the peak memory ($peak bytes) is below the limit (${limit}M)" test "$peak" -le $((limit << 20))
-check "the whole target would not fit within the limit" test "$(number peak_bytes "$work/whole")" -gt $((limit << 20))
+check "with --memory, the peak memory ($peak bytes) is below the limit (${limit}M)" test "$peak" -le $((limit << 20))
+check "without --memory, the run needs more memory than the limit" test "$(number peak_bytes "$work/whole")" -gt $((limit << 20))
 
 text --drafter ar >"$work/plain"
 for drafter in $($ESPALIER list drafters | awk '/^[a-z]/ { print $1 }'); do
@@ -35,9 +35,9 @@ check "with a memory limit, a window and one thread, the text is the same" cmp "
 
 $ESPALIER inspect "$work/large" $draft $small --memory ${limit}M >"$work/plan" 2>&1
 check "inspect says how many layers stay in memory" grep -q '^memory  *of [0-9.]* MB, .* are for the target: [0-9]* of 12 layers' "$work/plan"
-check "inspect says how much a pass reads" grep -q '^  every pass  *reads [0-9.]* MB in .* tokens/s of plain decoding at most' "$work/plan"
+check "inspect says how many bytes a pass reads" grep -q '^  every pass  *reads [0-9.]* MB in .* tokens/s of plain decoding at most' "$work/plan"
 $ESPALIER inspect "$work/large" $small --memory 4g >"$work/plan" 2>&1
-check "all layers stay in memory if the limit is large enough" grep -q '^memory  *all layers stay in memory' "$work/plan"
+check "inspect says that all layers stay in memory if the limit is large enough" grep -q '^memory  *all layers stay in memory' "$work/plan"
 text --drafter linear --memory ${limit}M --stats >"$work/text" 2>"$work/stats"
 check "statistics say how many layers were in memory" grep -q '^memory  *[0-9]* of 12 layers; the others, .* a pass, were read at' "$work/stats"
 check "a recording says how many layers are in memory" sh -c \

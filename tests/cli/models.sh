@@ -42,7 +42,7 @@ manifest "sha256:../../../../etc/passwd" >"$ollama/manifests/registry.ollama.ai/
 printf '{"layers": ' >"$ollama/manifests/registry.ollama.ai/me/mine/broken"
 
 $list >"$work/list" 2>"$work/err"
-check "the list is printed" [ $? -eq 0 ]
+check "list models succeeds" [ $? -eq 0 ]
 check "list models prints no message on standard error" test ! -s "$work/err"
 listed() { grep -q -e "^$1 .* $2\$" "$work/list"; }
 check "built-in models are found" listed fairytale-draft built-in
@@ -57,7 +57,7 @@ check "ollama's models are found" listed llama3.2:1b 'GGUF *ollama'
 check "ollama's models are listed with their namespaces" listed me/mine:latest ollama
 check "a manifest of ollama cannot name files outside ollama's folder" sh -c "! grep -q 'evil\|broken\|passwd' '$work/list'"
 $list --json >"$work/json"
-check "the list is also available as JSON" grep -q '"name":	"llama3.2:1b"' "$work/json"
+check "list models --json has the found models" grep -q '"name":	"llama3.2:1b"' "$work/json"
 
 # The program must also search the folders that ESPALIER_MODELS names.
 model "$work/my/first" "$target"
@@ -66,9 +66,9 @@ model "$work/your/a/b/c/d/e/lost" "$draft"
 ESPALIER_MODELS="$work/my:$work/nowhere::$work/your" $list >"$work/list"
 check "folders in ESPALIER_MODELS are listed" listed first ESPALIER_MODELS
 check "subfolders of the folders in ESPALIER_MODELS are searched" listed deep/er/second ESPALIER_MODELS
-check "folders are searched to a limited depth" sh -c "! grep -q lost '$work/list'"
+check "folders in ESPALIER_MODELS are searched only to a limited depth" sh -c "! grep -q lost '$work/list'"
 ESPALIER_MODELS="$work/my/first" $list >"$work/list"
-check "a folder in ESPALIER_MODELS may be a model itself" listed first ESPALIER_MODELS
+check "a folder in ESPALIER_MODELS can be a model itself" listed first ESPALIER_MODELS
 HF_HOME="$work/none" $list >"$work/list"
 check "HF_HOME moves the Hugging Face cache" sh -c "! grep -q Some-Model '$work/list'"
 OLLAMA_MODELS="$work/none" $list >"$work/list"
@@ -78,19 +78,19 @@ check "OLLAMA_MODELS moves ollama's folder" sh -c "! grep -q 'llama3.2' '$work/l
 gen="$ESPALIER generate -p once -n 4"
 $gen --target fairytale-target --draft fairytale-draft >"$work/named"
 $gen >"$work/unnamed"
-check "a model is chosen by its name" cmp -s "$work/named" "$work/unnamed"
+check "--target and --draft accept the names of models" cmp -s "$work/named" "$work/unnamed"
 $ESPALIER generate fairytale-target fairytale-draft -p once -n 4 >"$work/named"
-check "a model is chosen by its name without --target" cmp -s "$work/named" "$work/unnamed"
+check "generate accepts the names of models as arguments" cmp -s "$work/named" "$work/unnamed"
 printf once | $ESPALIER generate fairytale-target fairytale-draft - -n 4 >"$work/named"
-check "a model is chosen by its name if the prompt comes from a pipe" cmp -s "$work/named" "$work/unnamed"
+check "generate accepts the names of models if the prompt comes from a pipe" cmp -s "$work/named" "$work/unnamed"
 $ESPALIER inspect some-model >"$work/named"
 check "a model is found by a short name, in upper or lower case" grep -q snapshots/bbbb "$work/named"
-check "an unknown name is refused" fails 1 "no model 'nobody'" $gen --target nobody
-check "a name that two models have is refused" env ESPALIER_MODELS="$work/twice" sh -c \
+check "an unknown name of a model is refused" fails 1 "no model 'nobody'" $gen --target nobody
+check "a name is refused if two models have it, and the error names both" env ESPALIER_MODELS="$work/twice" sh -c \
     "mkdir -p '$work/twice/a' '$work/twice/b' && ln -s '$work/my/first' '$work/twice/a/same' && ln -s '$work/your/deep/er/second' '$work/twice/b/same' &&
     ! $gen --target same 2>'$work/err' && grep -q 'a/same (ESPALIER_MODELS) and b/same' '$work/err'"
 check "a third model is refused" fails 2 "unexpected argument 'three'" $gen one two three
-check "a model that is named twice is refused" fails 2 'given already' $gen --target one two
+check "a target is refused if both --target and an argument name it" fails 2 'given already' $gen --target one two
 check "a word that is neither a command nor a model is refused" fails 2 "no command 'nonsense'" $ESPALIER nonsense
 check "only the list of models takes an argument" fails 2 "unexpected argument" $ESPALIER list themes x
 
@@ -103,11 +103,11 @@ cp tests/vectors/tokenizers/qwen2/tokenizer.json "$work/pairs/other"
 $list fairytale-target >"$work/list"
 fits() { grep -A2 "^$1 " "$work/list" | grep -q "$2"; }
 check "a draft that fits is listed" fits fairytale-draft 'fits as a draft'
-check "another vocabulary and another family are reported" fits other 'another vocabulary.*qwen2 instead of llama'
-check "a draft as large as the target is reported" fits first 'as large as the target'
+check "list models says that a draft has another vocabulary and another family" fits other 'another vocabulary.*qwen2 instead of llama'
+check "list models says that a draft is as large as the target" fits first 'as large as the target'
 $list fairytale-target --json >"$work/json"
-check "the JSON output says that a draft fits" grep -q '"fits":	true' "$work/json"
-check "an unknown target is refused" fails 1 "no model 'nobody'" $list nobody
+check "list models --json says that a draft fits" grep -q '"fits":	true' "$work/json"
+check "list models refuses an unknown target" fails 1 "no model 'nobody'" $list nobody
 
 # Draft heads have no tokenizer. A head must be listed as fitting if it has the sizes of the target.
 cp -r tests/vectors/heads/target "$work/goal" && tokenizer >"$work/goal/tokenizer.json"
@@ -116,13 +116,13 @@ mkdir "$work/heads" && for head in eagle3-narrow eagle3-speculators-fc-norm; do
 done
 ESPALIER_MODELS="$work/heads" $list "$work/goal" >"$work/list"
 check "a draft head that fits is listed with its kind" fits eagle3-narrow 'fits as a draft: a draft head (eagle3)'
-check "a head of speculators that fits is listed with its kind" fits eagle3-speculators-fc-norm 'fits as a draft: a draft head (eagle3)'
-check "inspect names the kind of a head of speculators" sh -c \
+check "a draft head in the format of speculators is listed with its kind if it fits" fits eagle3-speculators-fc-norm 'fits as a draft: a draft head (eagle3)'
+check "inspect names the kind of a draft head in the format of speculators" sh -c \
     "$ESPALIER inspect '$work/goal' '$work/heads/eagle3-speculators-fc-norm' --backend cpu | grep -q 'eagle3 draft head, 1 layer'"
 ESPALIER_MODELS="$work/heads" $list fairytale-target >"$work/list"
-check "a draft head of another target is reported" fits eagle3-speculators-fc-norm \
+check "list models says why the draft head of another target does not fit" fits eagle3-speculators-fc-norm \
     'no draft for it: the draft head .* is for a target with a vocabulary of 97 tokens'
-check "a target that is not a model is refused" fails 1 'neither a model folder' $list "$work"
+check "list models refuses a target that is not a model" fails 1 'neither a model folder' $list "$work"
 
 # `list` must show the properties of GGUF files.
 mkdir -p "$work/files"
@@ -130,19 +130,19 @@ $ESPALIER quantize "$draft" "$work/files/small.gguf" --type q8_0 >"$work/out" 2>
 cp tests/vectors/gguf/llama-gqa-0000?-of-00002.gguf tests/vectors/gguf/qwen3-moe.gguf "$work/files"
 printf 'GGUF\003\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\024\000\000\000\000\000\000\000general.architecture\010\000\000\000\005\000\000\000\000\000\000\000mamba' >"$work/files/mamba.gguf"
 ESPALIER_MODELS="$work/files" $list >"$work/list"
-check "the family and type of a GGUF file are listed" listed small 'llama GGUF Q8_0 *ESPALIER_MODELS'
-check "the family and type of a mixture's GGUF file are listed" listed qwen3-moe 'qwen3_moe GGUF BF16 *ESPALIER_MODELS'
-check "an unsupported family is reported" sh -c "grep -A2 '^mamba ' '$work/list' | grep -q 'cannot be opened: .* is mamba'"
+check "list models shows the family and the type of a GGUF file" listed small 'llama GGUF Q8_0 *ESPALIER_MODELS'
+check "list models shows the family and the type of a mixture of experts in a GGUF file" listed qwen3-moe 'qwen3_moe GGUF BF16 *ESPALIER_MODELS'
+check "list models says that a model of an unsupported family cannot be opened" sh -c "grep -A2 '^mamba ' '$work/list' | grep -q 'cannot be opened: .* is mamba'"
 ESPALIER_MODELS="$work/files" $list --json >"$work/json"
 bytes=$(cat "$work/files"/llama-gqa-* | wc -c)
-check "a split file has the size of all parts" sh -c "grep -A9 'llama-gqa' '$work/json' | grep -q '\"bytes\":.*$bytes\$'"
+check "the size of a split GGUF file is the size of all its parts" sh -c "grep -A9 'llama-gqa' '$work/json' | grep -q '\"bytes\":.*$bytes\$'"
 ESPALIER_MODELS="$work/files" $list fairytale-target >"$work/list"
 check "a draft that fits is listed" fits small 'fits as a draft'
-check "a model that cannot draft for the target is listed" fits mamba 'no draft for it: .* is mamba'
+check "list models says why a model cannot draft for the target" fits mamba 'no draft for it: .* is mamba'
 ESPALIER_MODELS="$work/files" $list "$work/files/small.gguf" >"$work/list"
 check "a GGUF file can be the target" fits fairytale-target 'as large as the target'
 
-# Folders with loops of links, pipes, devices and control characters in names must not stop the search.
+# Loops of links, pipes, devices, and control characters in names must not stop the search.
 bad="$work/bad"
 mkdir -p "$bad/loop" "$bad/closed" "$bad/fifo" "$bad/$(printf 'x\033[31mred')"
 ln -s .. "$bad/loop/up"
@@ -160,7 +160,7 @@ rm "$bad/broken/config.json"
 printf '{"model_type": "\\u001b[31m"}' >"$bad/broken/config.json"
 ESPALIER_MODELS="$bad:/dev/zero:$work/list" $list >"$work/list" 2>"$work/err"
 check "the search succeeds despite loops, pipes and closed folders" [ $? -eq 0 ]
-check "a device is not a model" sh -c "! grep -q '^zero\|^pipe' '$work/list'"
+check "devices and pipes are not listed as models" sh -c "! grep -q '^zero\|^pipe' '$work/list'"
 check "no control character of a name reaches the terminal" sh -c "! grep -q '$(printf '\033')' '$work/list'"
 ESPALIER_MODELS="$bad" $list --json >"$work/json"
 check "no control character of a name is in the JSON output" sh -c "! grep -q '$(printf '\033')' '$work/json' && grep -q broken '$work/json'"
@@ -168,8 +168,8 @@ chmod 700 "$bad/closed"
 forged=$(printf 'x\nQwen2.5-7B-Instruct                       4.7 GB  qwen2                Hugging Face\n    ')
 mkdir "$work/forged" && cp "$work/files/small.gguf" "$work/forged/$forged.gguf"
 ESPALIER_MODELS="$work/forged" $list >"$work/list"
-check "a newline in a name cannot forge an entry" sh -c "! grep -q '^Qwen' '$work/list' && grep -q '^x^JQwen' '$work/list'"
-check "a newline in a name cannot forge a line" test -z "$(grep -v -e '^    ' -e ' MB  ' "$work/list")"
+check "a newline in a name cannot forge an entry of the list" sh -c "! grep -q '^Qwen' '$work/list' && grep -q '^x^JQwen' '$work/list'"
+check "a newline in a name cannot begin a new line of the list" test -z "$(grep -v -e '^    ' -e ' MB  ' "$work/list")"
 ESPALIER_MODELS="$work/forged" $list --json >"$work/json"
 check "a newline in a name is escaped in JSON" grep -q '"name":	"x\\nQwen' "$work/json"
 check "a newline in a name is escaped in a message" fails 1 "no model 'x.*Qwen" $gen --target "$forged"

@@ -18,7 +18,7 @@ for width in 2 4; do
     done
 done
 sampled nde --width 2 >/dev/null 2>"$work/err"
-check "a note says that the selector assumes another width" grep -q 'costs of these models in a different width' "$work/err"
+check "at another width, a note says that the selector was trained for other costs" grep -q 'costs of these models in a different width' "$work/err"
 sampled nde:goal=tokens --width 2 >/dev/null 2>"$work/err"
 check "with goal=tokens there is no note about the width" test ! -s "$work/err"
 sampled nde >/dev/null 2>"$work/err"
@@ -32,7 +32,7 @@ for goal in speed tokens cheap-rows; do
     check "with q4_k, goal=$goal does not change the text" test -n "$plain" -a "$(text nde:goal=$goal $models 2>/dev/null)" = "$plain"
 done
 sampled nde $models >/dev/null 2>"$work/err"
-check "a note says that the selector assumes another number format" grep -q 'different width or number format' "$work/err"
+check "with quantised models, a note says that the selector was trained for other costs" grep -q 'different width or number format' "$work/err"
 
 few=$(nodes nde:goal=speed --verifier spectr) more=$(nodes nde:goal=tokens --verifier spectr)
 check "goal=tokens drafts more nodes ($more) than goal=speed ($few)" test "$more" -gt "$few"

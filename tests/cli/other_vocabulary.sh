@@ -10,25 +10,25 @@ gen="$ESPALIER generate -p Once -n 60 --target $target --seed 3"
 # In this draft the end-of-text token has another name, and the target's last token is missing.
 mkdir -p "$other" && cp "$draft"/* "$other"
 sed -i 's/"<|endoftext|>"/"<|end|>"/g; s/"Ġcamp"/"Ġcamq"/; s/, "Ġc amp"//' "$other/tokenizer.json"
-check "the vocabularies differ" sh -c "! cmp -s '$draft/tokenizer.json' '$other/tokenizer.json'"
+check "the draft of this test has another vocabulary" sh -c "! cmp -s '$draft/tokenizer.json' '$other/tokenizer.json'"
 
 $ESPALIER inspect "$target" "$other" >"$work/out"
-check "inspect says how many tokens are shared" \
+check "inspect says how many tokens the vocabularies share" \
     grep -q "another vocabulary, with 4095 of the target's 4096 tokens and 100.0 %" "$work/out"
 $ESPALIER inspect "$target" "$other" --json >"$work/out"
-check "JSON says that the vocabularies differ" grep -q '"other_vocabulary":	true' "$work/out"
+check "inspect --json says that the vocabularies differ" grep -q '"other_vocabulary":	true' "$work/out"
 ESPALIER_MODELS="$work/models" $ESPALIER list models fairytale-target >"$work/out"
-check "the list of models says how well the draft will work" grep -q "fits as a draft: another vocabulary with 409[45] of the target's 4096 tokens, 100 % .*nearly as good" "$work/out"
+check "list models says how well a draft with another vocabulary will work" grep -q "fits as a draft: another vocabulary with 409[45] of the target's 4096 tokens, 100 % .*nearly as good" "$work/out"
 ESPALIER_MODELS="$work/models" $ESPALIER list models fairytale-target --json >"$work/out"
-check "JSON has the number of shared tokens" grep -q '"shared_tokens":	409[45]' "$work/out"
+check "list models --json has the number of shared tokens" grep -q '"shared_tokens":	409[45]' "$work/out"
 
 $gen --drafter ar >"$work/plain"
 for drafter in linear:K=4 dynatree goodput hybrid; do
     $gen --draft "$other" --drafter "$drafter" >"$work/out"
-    check "$drafter writes the same text" cmp -s "$work/plain" "$work/out"
+    check "drafter $drafter with another vocabulary writes the text of plain decoding" cmp -s "$work/plain" "$work/out"
 done
 $gen --draft "$other" --drafter linear:K=4 --json >"$work/out"
-check "drafts of $drafter are accepted" sh -c "! grep -q '\"accepted_nodes\":	0,' '$work/out'"
+check "some drafts with another vocabulary are accepted" sh -c "! grep -q '\"accepted_nodes\":	0,' '$work/out'"
 $ESPALIER check --target "$target" --draft "$other" --drafter iid --verifier traversal --trials 20 >"$work/out"
 check "espalier check passes with another vocabulary" test $? = 0
 

@@ -20,27 +20,27 @@ check "the hostile recording is valid" sh -c "$ESPALIER stats '$work/hostile.esp
 for figure in mask timeline iteration tree; do
     for format in svg tikz; do
         $ESPALIER export $adapting --iteration 3 --figure $figure -o "$work/$figure.$format"
-        check "$figure can be exported as $format" test $? -eq 0
+        check "figure $figure can be exported as $format" test $? -eq 0
         $ESPALIER export "$work/hostile.esp.jsonl" --iteration 1 --figure $figure --caption none \
             -o "$work/hostile-$figure.$format"
-        check "$figure of hostile tokens can be exported as $format" test $? -eq 0
+        check "figure $figure with hostile tokens can be exported as $format" test $? -eq 0
     done
-    check "$figure is well-formed" xmllint --noout "$work/$figure.svg" "$work/hostile-$figure.svg"
-    check "$figure of hostile tokens as TikZ is plain ASCII" [ -z "$(LC_ALL=C tr -d '\n\040-\176' <"$work/hostile-$figure.tikz")" ]
-    check "$figure differs in the dark theme" sh -c "! $ESPALIER export $adapting --iteration 3 --figure $figure --theme dark |
+    check "the SVG of figure $figure is well-formed" xmllint --noout "$work/$figure.svg" "$work/hostile-$figure.svg"
+    check "the TikZ of figure $figure with hostile tokens is plain ASCII" [ -z "$(LC_ALL=C tr -d '\n\040-\176' <"$work/hostile-$figure.tikz")" ]
+    check "figure $figure looks different in the dark theme" sh -c "! $ESPALIER export $adapting --iteration 3 --figure $figure --theme dark |
         cmp -s - '$work/$figure.svg'"
 done
-check "the mask shows the number of its blocks" grep -q '>block of 32 x 32 that is not empty: 1 of 1<' "$work/mask.svg"
-check "the mask names the order of the rows" grep -q '>16 rows in bfs order<' "$work/mask.svg"
-check "the mask shows the number of tokens before the tree" grep -q '>17 tokens<' "$work/mask.svg"
+check "figure mask shows the number of its non-empty blocks" grep -q '>block of 32 x 32 that is not empty: 1 of 1<' "$work/mask.svg"
+check "figure mask names the order of the rows" grep -q '>16 rows in bfs order<' "$work/mask.svg"
+check "figure mask shows the number of tokens before the tree" grep -q '>17 tokens<' "$work/mask.svg"
 sed 's/{"t":0.01\(.*"index":0,\)/{"t":0.0111,"type":"setting","key":"order","value":"hpd"}\n&/' \
     tests/cli/three.esp.jsonl >"$work/order.esp.jsonl"
-check "the chosen order is used" sh -c "$ESPALIER export '$work/order.esp.jsonl' --iteration 0 --figure mask |
+check "figure mask uses the order of rows that was set in the recording" sh -c "$ESPALIER export '$work/order.esp.jsonl' --iteration 0 --figure mask |
     grep -q 'in hpd order'"
-check "accepted tokens are underlined" test \
+check "figure iteration underlines the accepted tokens" test \
     "$(xpath "$work/iteration.svg" "count(//*[local-name()='path'][@stroke-width=1.8])")" = 2
-check "the timeline shows the number of draft passes" sh -c "grep -q '>draft, 3 passes<' '$work/timeline.svg'"
-check "the timeline shows plain decoding" grep -q '>plain decoding<' "$work/timeline.svg"
+check "figure timeline shows the number of draft passes" sh -c "grep -q '>draft, 3 passes<' '$work/timeline.svg'"
+check "figure timeline shows the time of plain decoding" grep -q '>plain decoding<' "$work/timeline.svg"
 $ESPALIER export $adapting --iteration 3-4 --figure mask -o "$work/m.tex"
 check "the files of several figures are numbered" test -s "$work/m-0003.tex" -a -s "$work/m-0004.tex"
 $ESPALIER export $adapting --iteration 3 -o "$work/default.tikz"
@@ -50,7 +50,7 @@ check "charts can be written for LaTeX, too" grep -q 'begin{tikzpicture}' "$work
 
 check "an unknown figure is refused" fails 1 "mask, timeline, iteration or tree" \
     $ESPALIER export $adapting --iteration 3 --figure ring
-check "a format that does not exist for figures is refused" fails 1 "svg, png, pdf or tikz" \
+check "a format that figures do not have is refused" fails 1 "svg, png, pdf or tikz" \
     $ESPALIER export $adapting --iteration 3 --figure mask --format txt
 check "a figure and a chart exclude each other" fails 1 "exclude each other" \
     $ESPALIER export $adapting --iteration 3 --figure mask --chart stages
@@ -68,15 +68,15 @@ if command -v pdflatex >/dev/null && kpsewhich tikz.sty >/dev/null; then
     } >"$work/all.tex"
     (cd "$work" && pdflatex -interaction=nonstopmode -halt-on-error all.tex >/dev/null 2>&1)
     check "pdflatex accepts all figures" grep -q '^espalier: all of them' "$work/all.log"
-    check "pdflatex draws every character" sh -c "! grep -a 'Missing character' '$work/all.log'"
+    check "pdflatex finds every character of the figures in its fonts" sh -c "! grep -a 'Missing character' '$work/all.log'"
     # Glyphs of the font encoding TS1 must not be used: they would be bitmaps if only the basic fonts are installed.
     check "pdflatex uses only the basic fonts" sh -c "! grep -a 'tc[a-z]*[0-9]*\(\.600pk\|>\)' '$work/all.log'"
 else
-    echo "  no pdflatex with tikz: TikZ is not compiled"
+    echo "  pdflatex with tikz is not installed, so TikZ is not compiled"
 fi
 
 if ! [ -x "$BUILD/espalier-dot" ]; then
-    echo "  $BUILD/espalier-dot is not there: PNG and PDF are not tested"
+    echo "  $BUILD/espalier-dot was not built, so PNG and PDF are not tested"
     finish
 fi
 # The number after startxref must be the position of the cross references, which are either a
@@ -92,12 +92,12 @@ size_of() { # FILE.pdf: prints its size in points
 for figure in mask timeline iteration tree; do
     for from in "$adapting --iteration 3" "$work/hostile.esp.jsonl --iteration 1"; do
         $ESPALIER export $from --figure $figure --force -o "$work/$figure.png"
-        check "$figure can be exported as PNG" [ "$(head -c 8 "$work/$figure.png" | od -An -tx1)" = " 89 50 4e 47 0d 0a 1a 0a" ]
+        check "figure $figure can be exported as PNG" [ "$(head -c 8 "$work/$figure.png" | od -An -tx1)" = " 89 50 4e 47 0d 0a 1a 0a" ]
         $ESPALIER export $from --figure $figure --force -o "$work/$figure.pdf"
-        check "$figure can be exported as PDF" whole_pdf "$work/$figure.pdf"
+        check "figure $figure can be exported as PDF" whole_pdf "$work/$figure.pdf"
     done
     $ESPALIER export $adapting --iteration 3 --figure $figure --force -o "$work/$figure.pdf"
-    check "$figure as PDF has the size of the SVG" [ "$(size_of "$work/$figure.pdf")" = \
+    check "the PDF of figure $figure has the size of the SVG" [ "$(size_of "$work/$figure.pdf")" = \
         "$(sed -n 's/.* width="\([0-9]*\)pt" height="\([0-9]*\)pt".*/\1 \2/p' "$work/$figure.svg")" ]
 done
 if command -v pdftotext >/dev/null; then
@@ -108,8 +108,8 @@ $ESPALIER export $adapting --iteration 3 -o "$work/picture.pdf"
 check "a tree can be exported as PDF" whole_pdf "$work/picture.pdf"
 $ESPALIER export $adapting --chart stages -o "$work/stages.png"
 check "a chart can be exported as PNG" [ "$(head -c 8 "$work/stages.png" | od -An -tx1)" = " 89 50 4e 47 0d 0a 1a 0a" ]
-check "a file that is not an SVG is refused" fails 1 "cannot read the SVG" sh -c "echo '<svg' |
+check "espalier-dot --convert refuses a file that is not an SVG" fails 1 "cannot read the SVG" sh -c "echo '<svg' |
     '$BUILD/espalier-dot' --convert 100x100 --format png"
-check "an invalid size is refused" fails 1 "as 400x300" "$BUILD/espalier-dot" --convert 100 --format png
-check "an unknown format is refused" fails 1 "format png or --format pdf" "$BUILD/espalier-dot" --convert 100x100
+check "espalier-dot --convert refuses an invalid size" fails 1 "as 400x300" "$BUILD/espalier-dot" --convert 100 --format png
+check "espalier-dot --convert requires a format" fails 1 "format png or --format pdf" "$BUILD/espalier-dot" --convert 100x100
 finish

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests quantised files of the built-in models: every drafter must write the text that plain decoding writes.
+# Tests quantised files of the built-in models. With every drafter, the text must be that of plain decoding.
 . tests/shell.sh
 models="--target $work/t.gguf --draft $work/d.gguf"
 text() { $ESPALIER generate -p "Once upon a time" -n 24 --temp 0 --drafter "$@" $models 2>"$work/err"; }

@@ -12,35 +12,35 @@ $gen -p "$prompt" --record "$file" >"$work/out" 2>"$work/err"
 code=$?
 check "recording succeeds without messages" test $code -eq 0 -a ! -s "$work/err"
 check "recording does not change the text" cmp -s "$work/text" "$work/out"
-check "the first line is a header" sh -c \
+check "the first line of a recording is its header" sh -c \
     "head -n 1 $file | grep -q '^{\"format\":\"espalier-session\",\"version\":\"1.0\",'"
-check "each iteration has a line" test "$(grep -c '"type":"iteration"' "$file")" -eq \
+check "a recording has a line for each iteration" test "$(grep -c '"type":"iteration"' "$file")" -eq \
     "$(sed -n 's/.*"iterations":[^0-9]*\([0-9]*\).*/\1/p' "$work/json")"
 check "the prompt is recorded" grep -q '"type":"prompt","tokens":.*"text":"Once"' "$file"
 check "the end of the generation is recorded" sh -c "tail -n 1 $file | grep -q '\"type\":\"end\",\"text\":\"length\"'"
 
 cp "$file" "$work/copy"
 check "an existing file is not overwritten" fails 1 "exists.*--force" $gen -p "$prompt" --record "$file"
-check "an existing recording stays unchanged" cmp -s "$file" "$work/copy"
+check "a recording that was not overwritten stays unchanged" cmp -s "$file" "$work/copy"
 $gen -p "Another" --record "$file" --force >/dev/null
 check "--force overwrites an existing recording" sh -c "! cmp -s $file $work/copy"
-check "a missing folder is named" fails 1 "nowhere/a.esp.jsonl" \
+check "the error message names the file in a missing folder" fails 1 "nowhere/a.esp.jsonl" \
     $gen -p "$prompt" --record "$work/nowhere/a.esp.jsonl"
-check "a full disk is reported immediately" fails 1 "No space left" $gen -p "$prompt" --record /dev/full
+check "if the disk is full from the start, --record fails" fails 1 "No space left" $gen -p "$prompt" --record /dev/full
 
 (
     ulimit -f 8
     $gen -p "$prompt" --record "$work/small" >"$work/out" 2>"$work/err"
 )
 code=$?
-check "if the disk fills later, the text is still written" cmp -s "$work/text" "$work/out"
-check "a full disk is reported once" test $code -eq 1 -a "$(grep -c suspended "$work/err")" -eq 1
-check "if the disk fills later, the last recorded line is complete" test "$(tail -c 1 "$work/small" | wc -l)" -eq 1
+check "if the disk fills up during recording, the text is still written" cmp -s "$work/text" "$work/out"
+check "if the disk fills up during recording, one message says so" test $code -eq 1 -a "$(grep -c suspended "$work/err")" -eq 1
+check "if the disk fills up during recording, the last line in the file is complete" test "$(tail -c 1 "$work/small" | wc -l)" -eq 1
 
 mkfifo "$work/pipe"
 head -c 3000 "$work/pipe" >/dev/null &
 until $gen -p "$prompt" --record "$work/pipe" >"$work/out" 2>"$work/err" || grep -q suspended "$work/err"; do
-    continue # the reader has not started yet
+    continue # the reader of the pipe has not started yet
 done
 check "a closed pipe does not end the generation" cmp -s "$work/text" "$work/out"
 check "a closed pipe is reported" grep -q "suspended: Broken pipe" "$work/err"
@@ -52,7 +52,7 @@ until [ "$(grep -c iteration "$work/killed" 2>/dev/null)" -gt 3 ] 2>/dev/null; d
 kill -9 $pid
 wait $pid 2>/dev/null
 sed '$d' "$work/killed" | tail -n +2 >"$work/whole"
-check "after a kill all lines except the last are complete" test \
+check "after kill -9, all lines of the recording except the last are complete" test \
     "$(grep -c '^{"t":[0-9.e-]*,"type":"[a-z]*",.*}$' "$work/whole")" -eq "$(wc -l <"$work/whole")"
 
 # The program is killed at ten moments. After each kill, the recording must be readable, and the next run must be able to
@@ -83,10 +83,10 @@ check "a second program that records to the same file is refused" fails 1 "$work
     $gen -p "$prompt" --record "$work/two" --force
 kill -CONT $pid
 wait $pid
-check "the first process that records succeeds" [ $? -eq 0 -a ! -s "$work/first.err" ]
-check "the recording of the first process is complete" sh -c "$ESPALIER stats '$work/two' >/dev/null &&
+check "the program that recorded first succeeds" [ $? -eq 0 -a ! -s "$work/first.err" ]
+check "the recording of the first program is complete" sh -c "$ESPALIER stats '$work/two' >/dev/null &&
     tail -n 1 '$work/two' | grep -q '\"type\":\"end\"'"
 $gen -p "$prompt" --record "$work/two" --force >"$work/out" 2>"$work/err"
-check "after the first process has ended, another can record to the file" [ $? -eq 0 -a ! -s "$work/err" ]
+check "after the first program has ended, a second can record to the same file" [ $? -eq 0 -a ! -s "$work/err" ]
 check "a recording is readable by its owner only" [ "$(stat -c %a "$work/two")" = 600 ]
 finish

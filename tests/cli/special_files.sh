@@ -35,12 +35,12 @@ for path in "$work/pipe" "$work/folder" /dev/zero; do
     check "inspect refuses $path" refused "$path" $ESPALIER inspect "$path"
     check "inflate refuses $path as its source" refused "$path" $ESPALIER inflate "$path" "$work/larger"
     check "inflate refuses $path as its output" refused "$path" $ESPALIER inflate $draft "$path"
-    check "$path is refused as the program espalier-dot" refused "cannot be run" \
+    check "export refuses $path as the program espalier-dot" refused "cannot be run" \
         env ESPALIER_DOT="$path" $ESPALIER export $recording --iteration 0 --format svg
     check "$path is refused as the plugin of the CUDA backend" refused "CUDA backend could not be loaded" \
         env ESPALIER_CUDA_PLUGIN="$path" $gen -p a --backend cuda
 done
-check "no folder was created" [ ! -e "$work/larger" ]
+check "inflate has created no folder" [ ! -e "$work/larger" ]
 
 mkdir "$work/model"
 for file in config.json tokenizer.json generation_config.json model.safetensors espalier.json tokenizer_config.json \
@@ -64,7 +64,7 @@ check "a pipe with a writer is read to its end" \
     [ "$(cat "$work/piped")" = "$($gen -p 'Once upon a time')" ]
 
 for theme in "$work/pipe.theme" "$work/folder.theme" /dev/zero; do
-    check "$theme is refused as a theme" refused "$theme" \
+    check "export --theme refuses $theme" refused "$theme" \
         $ESPALIER export $recording --asciicast "$work/x.cast" --theme "$theme"
 done
 
@@ -80,9 +80,9 @@ for force in "" --force; do
     check "export --asciicast $work/pipe.cast $force is refused, because the file is a pipe" refused "pipe.cast" \
         $ESPALIER export $recording --asciicast "$work/pipe.cast" $force
 done
-check "existing pipes are still pipes" [ -p "$work/pipe" -a -p "$work/pipe.txt" -a -p "$work/pipe.svg" -a \
+check "no pipe was replaced by a file" [ -p "$work/pipe" -a -p "$work/pipe.txt" -a -p "$work/pipe.svg" -a \
     -p "$work/pipe.cast" ]
-check "no temporary file is left" [ -z "$(ls "$work" | grep -v '^\(pipe\|folder\|model\|state\|config\|piped\|out\|err\)')" ]
+check "the refused commands leave no temporary file" [ -z "$(ls "$work" | grep -v '^\(pipe\|folder\|model\|state\|config\|piped\|out\|err\)')" ]
 
 # What a drafter has learned is stored in a file. If a pipe, a folder or a device is found
 # instead, the program must still generate.

@@ -25,20 +25,20 @@ check "the printed table equals the written table" cmp "$work/table" "$work/dir/
 check "every configuration has a row" test "$(wc -l <"$work/dir/s.csv")" = 11
 check "a configuration that occurs twice is run only once" test "$(wc -l <"$work/dir/s.runs.jsonl")" = $((1 + 2 * 2 * (1 + 8 + 2 + 2)))
 check "plain decoding has one token per iteration" grep -q '^plain decoding,,0,1,,1.00,1.00' "$work/dir/s.csv"
-check "the best chain is a chain" grep -q '^best chain,linear:K=[1-8],' "$work/dir/s.csv"
-check "the best tree of a grid is named with its parameters" grep -q '^best tree,"fixed:D=[23],B=[12]",' "$work/dir/s.csv"
+check "the row 'best chain' is one of the chains linear:K=1 to linear:K=8" grep -q '^best chain,linear:K=[1-8],' "$work/dir/s.csv"
+check "the row 'best tree' has the parameters of the tree that was best" grep -q '^best tree,"fixed:D=[23],B=[12]",' "$work/dir/s.csv"
 check "a configuration runs with each value of a varied parameter" sh -c "awk -F, '/^tree,,0,1,/ { nodes[\$5] = \$9 }
     END { exit !(nodes[1] > 0 && nodes[2] > nodes[1]) }' '$work/dir/s.csv'"
-check "JSON has all rows" test "$(grep -c '"tokens_per_iteration"' "$work/dir/s.json")" = 10
+check "the JSON file of a suite has all rows" test "$(grep -c '"tokens_per_iteration"' "$work/dir/s.json")" = 10
 check "a pivot has a column for each temperature" grep -q '| temp 0 | temp 0.8 |' "$work/table"
 check "the plot is well-formed XML" xmllint --noout "$work/dir/s.svg"
 # Plain decoding has the same value for every B, so the plot shows it as one line for each temperature.
 # The legend names these lines.
-check "plain decoding is a reference line" sh -c \
+check "a plot shows plain decoding as a reference line" sh -c \
     "grep -q '>plain decoding, temp 0, top_p 1<' '$work/dir/s.svg' && test \$(grep -c 'class=\"reference\"' '$work/dir/s.svg') = 4"
 # Plain decoding has one token per iteration with every prompt. With trees, the number differs
 # between prompts.
-check "if values differ between prompts, their points have error bars" sh -c \
+check "if values differ between prompts, a plot has error bars" sh -c \
     "grep -q '>deviation over the prompts<' '$work/dir/s.svg' && grep -q 'class=\"error\"' '$work/dir/s.svg'"
 $suite "$work/s.suite" -o "$work/dir" --resume --format tikz >/dev/null
 check "plots can be written for LaTeX" grep -q 'begin{tikzpicture}' "$work/dir/s.tikz"
@@ -54,7 +54,7 @@ lines=$(wc -l <"$work/dir/s.runs.jsonl")
 head -n 20 "$work/dir/s.runs.jsonl" >"$work/some"
 head -c 40 "$work/dir/s.runs.jsonl" >>"$work/some"
 cp "$work/some" "$work/dir/s.runs.jsonl"
-check "an existing journal is not overwritten" fails 1 "resume continues" $suite "$work/s.suite" -o "$work/dir"
+check "without --resume, an existing journal is not overwritten" fails 1 "resume continues" $suite "$work/s.suite" -o "$work/dir"
 $suite "$work/s.suite" -o "$work/dir" --resume >"$work/again"
 check "--resume completes the journal" test "$(wc -l <"$work/dir/s.runs.jsonl")" = "$lines"
 head -n 20 "$work/dir/s.runs.jsonl" >"$work/first"
@@ -62,7 +62,7 @@ head -n 20 "$work/some" | cmp -s - "$work/first"
 check "--resume keeps the finished runs" test $? -eq 0
 check "a journal of runs with other prompts is refused" fails 1 "other models or prompts" $suite "$work/s.suite" -o "$work/dir" --resume --prompts 1
 printf 'x\n' >>"$work/dir/s.runs.jsonl"
-check "a damaged journal is refused" fails 1 "this is not a run" $suite "$work/s.suite" -o "$work/dir" --resume
+check "--resume refuses a damaged journal" fails 1 "this is not a run" $suite "$work/s.suite" -o "$work/dir" --resume
 printf '{"runs_' >"$work/dir/s.runs.jsonl"
 $suite "$work/s.suite" -o "$work/dir" --resume >/dev/null
 check "a journal that ends within its first line is started again" fails 1 "other models or prompts" $suite "$work/s.suite" -o "$work/dir" --resume --prompts 1
@@ -78,7 +78,7 @@ choice  fixed:D=$D as tree
 columns tokens_per_iteration
 SUITE
 $suite "$work/s.suite" -o "$work/mixed" >/dev/null
-check "a parameter of a configuration and a setting can vary together" test "$(grep -c '^plain decoding' "$work/mixed/s.csv")" = 2
+check "one 'vary' line can vary a parameter of a configuration and a setting together" test "$(grep -c '^plain decoding' "$work/mixed/s.csv")" = 2
 
 # This suite has settings for a single configuration, limits the number of prompts, shows a part
 # of the table, and names drafts.
@@ -104,9 +104,9 @@ check "a configuration can have its own settings" test $? -eq 0 -a ! -s "$work/e
 check "settings of one configuration do not affect other configurations" sh -c "grep -q '^windowed,one,,30.0,' '$work/own/s.csv' && grep -q '^tree,one,1,40.0,' '$work/own/s.csv'"
 check "a suite can limit the number of prompts" grep -q 'Suite s, 1 prompt[.]' "$work/table"
 check "a suite can set the largest size of trees" grep -q '^large,one,,40.0,300$' "$work/own/s.csv"
-check "a pivot of some rows leaves out columns that do not vary in these rows" grep -qx '| draft one | draft other |' "$work/table"
-check "a pivot of some rows says which rows it has" grep -q '^tokens made, choice=tree, draft=one:' "$work/table"
-check "the hash of every draft is in the table" test "$(grep -c '"hash":' "$work/own/s.json")" = 3
+check "a pivot of selected rows leaves out columns that do not vary in these rows" grep -qx '| draft one | draft other |' "$work/table"
+check "a pivot of selected rows says which rows it has" grep -q '^tokens made, choice=tree, draft=one:' "$work/table"
+check "the JSON file has the hash of every draft" test "$(grep -c '"hash":' "$work/own/s.json")" = 3
 check "a missing folder of drafts is reported" fails 1 "use --draft to name the folder that .one. is in" $suite "$work/s.suite"
 # If a suite gives the costs, no times are measured: a pass over n rows costs 1 + (n - 1) row_cost.
 write <<'SUITE'
@@ -129,7 +129,7 @@ check "only configurations that depend on the costs are run again at other costs
 sed 's/"[^"]*"/tree/g' "$work/cost/s.csv" >"$work/costs"
 check "the speed is the number of tokens divided by the cost of the passes" awk -F, 'NR > 1 && $3 <= 1 { rows++
     off = $4 * (1 + $3 * $6) / $5; if (off < 0.97 || off > 1.03) { print; bad = 1 } } END { exit bad || rows != 8 }' "$work/costs"
-check "goodput drafts if rows cost nothing, and not if they are expensive" awk -F, '
+check "goodput drafts if rows cost nothing, but not if rows are expensive" awk -F, '
     $1 == "goodput" { nodes[$3] = $6 } END { exit !(nodes[0] > 3 && nodes[50] < 0.5) }' "$work/costs"
 check "the best of several configurations depends on the cost" test \
     "$(grep -o 'fixed:D=[13]' "$work/cost/s.csv" | sort -u | wc -l)" = 2
@@ -161,16 +161,16 @@ has() { grep -qF -e "$2" "$1" || { echo "    no $2 in $1"; return 1; }; }
 lacks() { ! grep -q -e "$2" "$1"; }
 check "no cell of the CSV file is a formula" lacks "$csv" '^[=+@]\|,[=+@]\|,-[^0-9]\|,-1+1'
 check "formulas in the CSV file are quoted as text" has "$csv" "'=1+cmd|x!A0,0,'=cmd|' /C calc'!A0,"
-check "formulas that begin with any sign are quoted as text" has "$csv" "'@SUM(1),1,'-1+1,"
+check "formulas that begin with @, + or - are quoted as text" has "$csv" "'@SUM(1),1,'-1+1,"
 check "formulas that begin with a full-width sign are quoted as text" has "$csv" ",'＝1,"
 check "negative numbers are not quoted" has "$csv" ",-0.5,"
-check "a row with control characters stays one line" has "$csv" ',"x^[[31m<U+202E>^J,""q",'
+check "a CSV row with control characters stays one line" has "$csv" ',"x^[[31m<U+202E>^J,""q",'
 check "a tab is escaped" has "$csv" ",^I=1,"
 check "Markdown escapes control characters" has "$md" '| x^\[\[31m&lt;U+202E&gt;^J,"q |'
 check "Markdown escapes HTML and its own markup" has "$md" '| &lt;img src=x onerror=alert(1)&gt;\|z | 0 | a\|b\`c\*&lt;script&gt;&amp;lt; |'
 check "Markdown escapes markup in a suite's title" has "$md" '# &lt;b&gt;t&lt;/b&gt; \[link\](http://x)'
 check "Markdown escapes markup in a suite's source" has "$md" '\*x\*'
-check "every row of a table is one line" lacks "$md" '^|.*[^|]$'
+check "every row of a Markdown table is one line" lacks "$md" '^|.*[^|]$'
 check "JSON escapes control characters" has "$work/hostile/s.json" '"x\u001b[31m\u202e\n,\"q"'
 check "a plot escapes control characters" has "$work/hostile/s.svg" '>x^[[31m&lt;U+202E&gt;^J,&quot;q<'
 check "no file has escape codes or direction overrides" sh -c "! cat '$work/hostile'/* | grep -q -e '$(printf '\033')' -e '$(printf '\342\200\256')'"
@@ -209,12 +209,12 @@ check "--check says how many counts were compared" grep -qx '8 counts compared, 
 sed '/"choice":.*sequoia/,/}/s/"nodes":.*/"nodes": 9.5/' "$work/one.json" >"$work/results/s.json"
 counts --check >"$work/said"
 check "--check fails if a count differs" test $? -eq 1
-check "--check prints the row that differs" grep -q '^sequoia: nodes [0-8][.0-9]*, committed 9.5$' "$work/said"
+check "--check prints the row and the count that differ" grep -q '^sequoia: nodes [0-8][.0-9]*, committed 9.5$' "$work/said"
 check "--check can be limited to a row" sh -c "$suite '$work/s.suite' --check goodput >'$work/said' && grep -q '^2 counts compared' '$work/said'"
 check "--check refuses an unknown row" fails 1 "no row 'nope'" counts --check nope
-check "--check refuses other settings" fails 1 "made with another tokens" counts --check -n 5
+check "--check refuses settings that differ from those of the table" fails 1 "made with another tokens" counts --check -n 5
 sed 's/"hash":.*/"hash": "0"/' "$work/one.json" >"$work/results/s.json"
-check "--check refuses another model" fails 1 "made with another target" counts --check
+check "--check refuses a model that differs from that of the table" fails 1 "made with another target" counts --check
 printf '{}' >"$work/results/s.json"
 check "--check refuses a file that is not a table" fails 1 "is not a suite.s table" counts --check
 rm "$work/results/s.json"
@@ -251,17 +251,17 @@ SUITE
     $suite "$work/s.suite" -o "$work/$measure" --resume >/dev/null
     check "a resumed run of measure $measure gives the same table" cmp "$work/before" "$work/$measure/s.csv"
 done
-check "the percentages of nodes by rank add up to 100" sh -c "awk -F, 'NR > 1 { n += \$3 } END { exit !(n > 99 && n < 101) }' '$work/ranks/s.csv'"
-check "draft probabilities lie within their bins" sh -c "awk -F, 'NR > 1 && \$3 > 0 { n++; bad = bad || \$4 < \$2 - 1e-3 || \$4 > \$2 + 0.101 }
+check "with measure ranks, the percentages of nodes add up to 100" sh -c "awk -F, 'NR > 1 { n += \$3 } END { exit !(n > 99 && n < 101) }' '$work/ranks/s.csv'"
+check "with measure shares, mean draft probabilities lie within their bins" sh -c "awk -F, 'NR > 1 && \$3 > 0 { n++; bad = bad || \$4 < \$2 - 1e-3 || \$4 > \$2 + 0.101 }
     END { exit bad || n < 2 }' '$work/shares/s.csv'"
-check "no step accepts more nodes than it has" sh -c "awk -F, 'NR > 1 { n++; bad = bad || \$4 > \$3 } END { exit bad || n < 2 }' '$work/steps/s.csv'"
+check "with measure steps, no iteration accepts more nodes than its tree has" sh -c "awk -F, 'NR > 1 { n++; bad = bad || \$4 > \$3 } END { exit bad || n < 2 }' '$work/steps/s.csv'"
 # The columns are the L1 distance, the rates of verifiers nss, naivetree, spectr, specinfer and khisti, and the ceiling.
-check "no verifier's acceptance rate exceeds the ceiling" sh -c "awk -F, 'NR > 1 { for (i = 5; i < NF; i++) if (\$i > \$NF + 1e-3) bad = 1 }
+check "with measure rules, no verifier's acceptance rate exceeds the upper bound in column ceiling" sh -c "awk -F, 'NR > 1 { for (i = 5; i < NF; i++) if (\$i > \$NF + 1e-3) bad = 1 }
     END { exit bad || NR < 3 }' '$work/rules/s.csv'"
-check "the L1 distance is between 0 and 2" sh -c "awk -F, 'NR > 1 { bad = bad || \$4 < 0 || \$4 > 2 } END { exit bad }' '$work/rules/s.csv'"
-check "acceptance rates are between 0 and 1" sh -c "awk -F, 'NR > 1 { bad = bad || \$4 < 0 || \$4 > 1 || \$5 < 0 || \$5 > 1 }
+check "with measure rules, the L1 distance is between 0 and 2" sh -c "awk -F, 'NR > 1 { bad = bad || \$4 < 0 || \$4 > 2 } END { exit bad }' '$work/rules/s.csv'"
+check "with measure guesses, rates are between 0 and 1" sh -c "awk -F, 'NR > 1 { bad = bad || \$4 < 0 || \$4 > 1 || \$5 < 0 || \$5 > 1 }
     { wrong += 1 - \$4 } END { exit bad || NR < 2 || wrong == 0 }' '$work/guesses/s.csv'"
-check "memory is not negative" sh -c "awk -F, 'NR > 1 { exit !(\$NF >= 0) }' '$work/memory/s.csv'"
+check "with measure memory, no value is negative" sh -c "awk -F, 'NR > 1 { exit !(\$NF >= 0) }' '$work/memory/s.csv'"
 
 check "bench --suite list lists the suites" sh -c "$ESPALIER bench --suite list | grep -q '^dynatree-main .*dynatree, tables 1'"
 check "an unknown suite is refused" fails 1 "there is no suite 'nope'" $suite nope
@@ -269,7 +269,7 @@ wrong() { # WHAT LINE SENTENCE: a suite with LINE must be refused with SENTENCE
     printf 'prompts two.jsonl\nchoice ar\n%s\n' "$2" >"$work/s.suite"
     check "$1 is refused" fails 1 "$3" $suite "$work/s.suite"
 }
-wrong "an invalid line" "nonsense 3" "line 3: a suite has no line 'nonsense'"
+wrong "an unknown kind of line" "nonsense 3" "line 3: a suite has no line 'nonsense'"
 wrong "an unknown column" "columns speed fast" "line 3: there is no such column"
 wrong "an unknown measure" "measure luck" "measure takes one of runs memory"
 wrong "a list of values that does not fit its keys" "vary temp,top_p 1" "a value for every key"
