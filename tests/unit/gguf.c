@@ -125,10 +125,11 @@ EACH_ISA(a_file_gives_the_logits_of_its_folder)
         {"qwen3-next.gguf", "qwen3-next", true},
         {"nemotron-h.gguf", "nemotron-h", true},
         {"nemotron-h-moe.gguf", "nemotron-h-moe", true},
-        /* the mixer's matrices are stored as one tensor */
+        /* in this file, the mixer's matrices are stored as one tensor */
         {"qwen3-next-old.gguf", "qwen3-next", true},
         {"lfm2-moe.gguf", "lfm2-moe", true},
-        {"gpt-oss.gguf", "gpt-oss", true}, /* llama.cpp stores only yarn's factor */
+        /* of yarn's settings, llama.cpp stores only the factor */
+        {"gpt-oss.gguf", "gpt-oss", true},
     };
     static float from_file[TOKENS * MAX_VOCABULARY], from_folder[TOKENS * MAX_VOCABULARY];
     struct esp_backend *backend = open_cpu(true);
@@ -185,7 +186,7 @@ EACH_ISA(every_quantised_type_gives_the_logits_of_its_numbers)
         run(backend, &text, logits, count);
         const double error = distance(logits, (const float *)(const void *)known.data, count);
         const double most = rounding_bound(backend, run, &text, count, count);
-        CHECK(error < most && error > most / 20, "%s: logits differ by %g, not up to %g",
+        CHECK(error < most && error > most / 20, "%s: logits differ by %g, the bound is %g",
               exact ? "16 bits" : "8 bits", error, most);
         backend->ops->close(backend);
     }
@@ -285,7 +286,7 @@ TEST(files_that_are_not_gguf_are_refused)
     REFUSED(&m, "does not give general.architecture");
     m.bytes[4] = 1;
     REFUSED(&m, "version 1");
-    m.bytes[4] = 0; /* the bytes of the version, which is 3, in reverse order */
+    m.bytes[4] = 0; /* the version is 3 again, but its bytes are in reverse order */
     m.bytes[7] = 3;
     REFUSED(&m, "little-endian");
     m.size = 20;
@@ -414,7 +415,7 @@ TEST(a_file_truncated_at_any_place_is_refused)
     for (size_t size = 4; size < bytes.size; size += 1 + size / 40) {
         folder_write("made.gguf", bytes.data, size);
         CHECK(esp_model_open(&model, folder_file("made.gguf"), err, sizeof err) < 0,
-              "%zu bytes were opened", size);
+              "a file cut to %zu bytes was opened", size);
         CHECK(strstr(err, "made.gguf") && !strchr(err, '\n'), "%s", err);
     }
     free(bytes.data);

@@ -17,7 +17,7 @@ enum { VOCABULARY = 12, CONTEXT = 64 };
 static struct toy toy;
 static char err[512];
 
-/* Writes a text that gives the setting another value than its default. */
+/* Writes a text that gives the setting a value that differs from its default. */
 static void another(int index, char *text, size_t size)
 {
     struct esp_value_info info;
@@ -160,7 +160,7 @@ TEST(values_out_of_range_open_no_session)
 
 /* ------------------------------------------------------------------ options of an engine */
 
-/* Returns a value of an option that is not its default. */
+/* Returns a value of an option that differs from its default. */
 static const char *option_text(const struct esp_value_info *option)
 {
     switch (option->kind) {

@@ -203,7 +203,7 @@ EACH_BACKEND(a_deferred_answer_does_not_hide_a_value_that_is_not_a_number)
 
 /* ------------------------------------------------------------------ savings */
 
-/* A small model on a backend, for passes of one row each. */
+/* Holds a small model on a backend. The tests run passes of one row with it. */
 struct small {
     struct random_model model;
     struct esp_weights *weights;

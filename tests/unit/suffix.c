@@ -77,7 +77,7 @@ static void check_automaton(const struct esp_suffix *s, int length)
         if (n > 0)
             CHECK(s->state[state].count == n && s->state[state].end == end &&
                       s->state[state].length >= count,
-                  "it occurs %d times, not %d; it last ends at %d, not %d",
+                  "the sequence occurs %d times, not %d; it last ends at %d, not %d",
                   s->state[state].count, n, s->state[state].end, end);
     }
 }
@@ -102,15 +102,15 @@ TEST(the_automaton_knows_every_sequence)
 
 /* ------------------------------------------------------------------ guesses */
 
-/* A guess of the brute-force search, with the path that leads to it. */
+/* Holds a guess of the brute-force search, and the path that leads to the guess. */
 struct path {
     int32_t words[64]; /* tokens of the match, then of the path */
     int match, depth;
     double d;
 };
 
-/* Counts how often each token follows a sequence in the text, and finds where each occurs last.
- * Returns the sum of the counts. */
+/* Counts how often each token follows a sequence in the text, and finds the last place where
+ * each token follows it. Returns the sum of the counts. */
 static int follow(int length, const int32_t *words, int count, int *times, int *end)
 {
     int total = 0;

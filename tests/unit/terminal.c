@@ -267,9 +267,9 @@ static void rest(struct pty *pty, double seconds)
         pty_read(pty, end - pty_now());
 }
 
-/* On a slow line, a key may arrive in pieces. An Escape becomes a key by itself after a while.
- * While text is generated, a frame is drawn during this wait. Drawing the frame must not end
- * the wait for the other pieces. */
+/* On a slow line, the bytes of a key can arrive in pieces. If nothing follows an Escape for a
+ * while, it is the key Esc. While text is generated, a frame is drawn during this wait. Drawing
+ * the frame must not end the wait. */
 TEST(a_key_in_pieces_is_one_key)
 {
     struct pty pty;
@@ -356,8 +356,8 @@ static void was_restored(const struct pty *pty, const char *how)
     CHECK(shows_cursor(pty), "%s leaves the cursor hidden", how);
 }
 
-/* Sends a signal to a thread of the engine. `which` is the thread's number if the first thread
- * of the program is not counted. Returns whether there is such a thread. */
+/* Sends a signal to a thread of the engine. `which` is the thread's number, without counting
+ * the first thread of the program. Returns whether there is such a thread. */
 static bool signal_thread(pid_t pid, int number, int which)
 {
     char path[64];

@@ -166,7 +166,7 @@ static bool looks_alike(const struct esp_theme *theme, int one, int other, int c
 }
 
 /* With few colours or none, no theme may draw text in a colour that the background
- * may also have. Styles that must differ must still differ. */
+ * can also have. Styles that must differ must still differ. */
 TEST(themes_can_be_read_with_few_colours)
 {
     static const int counts[] = {0, 8, 16, 256};

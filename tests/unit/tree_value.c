@@ -152,8 +152,8 @@ TEST(traversal_gives_the_tokens_of_its_order)
 
 enum { FEW = 3, TREES = FEW * FEW * FEW * FEW * FEW };
 
-/* A pair of models in which the next token depends only on the previous token. The root is
- * token 0. */
+/* Holds a pair of models in which the next token depends only on the previous token. The root
+ * is token 0. */
 struct chain {
     double p[FEW][FEW], q[FEW][FEW];
     const double *p_at[ESP_ROLLOUT_ROWS], *q_at[ESP_ROLLOUT_ROWS];

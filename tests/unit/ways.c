@@ -212,7 +212,7 @@ static void leave_home(const char *home)
 }
 
 /* Reads the processor's times from the file or measures them, as an engine does. Returns the
- * number of products that were computed for this. */
+ * number of products that were computed to measure them. */
 static int use(void)
 {
     memset(&cpu->way_times, 0, sizeof cpu->way_times);

@@ -390,8 +390,8 @@ TEST(invalid_windows_are_refused)
 
 /* ------------------------------------------------------------------ sampling */
 
-/* Compares sampled texts with texts of plain passes. These have the same window, but a cache
- * that drops nothing. */
+/* Compares sampled texts with texts of plain passes. The plain passes have the same window, but
+ * a cache that drops nothing. */
 TEST(sampling_follows_the_target_with_the_same_window)
 {
     const struct esp_lossless_plan plan = {.trials = check_quick() ? 20 : 100, .tokens = 6};
