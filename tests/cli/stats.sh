@@ -33,7 +33,7 @@ check "the counts are the same as in the live session" grep -q \
 $ESPALIER generate -p "Once upon a time" -n 60 --temp 1 --drafter iid --verifier specinfer --explain \
     --record "$work/b.esp.jsonl" >/dev/null
 $ESPALIER stats "$work/b.esp.jsonl" >"$work/tables"
-check "with --explain there are expected tokens" grep -q "^expected of the trees [1-9]" "$work/tables"
+check "with --explain there are expected tokens" grep -q "^expected tokens  *[1-9]" "$work/tables"
 check "with --explain there is an expected acceptance at each depth" test "$(grep -c '^ *[1-4]  .*%.* [01]\.[0-9]*  *[01]\.[0-9]*$' "$work/tables")" -ge 4
 
 # Each pair of drafter and verifier must have its own tables.

@@ -230,8 +230,9 @@ const struct cli_command cli_complete = {
     .name = "complete",
     .arguments = "-- WORD...",
     .summary = "print completions of the last WORD, for a shell",
-    .details = "The scripts of bash, zsh and fish call it. It prints one word per line, then a "
-               "tab and what\nthe word means. Where a file name is expected it prints nothing.",
+    .details = "The completion scripts for bash, zsh and fish call this command. It prints one "
+               "word per line,\nthen a tab and what the word means. Where a file name is "
+               "expected, it prints nothing.",
     .most = INT_MAX,
     .run = run,
 };

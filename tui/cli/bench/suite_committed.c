@@ -170,7 +170,7 @@ static bool is_same(const cJSON *one, const cJSON *other)
 }
 
 /* Returns whether a setting has its default value. A table that was made before the
- * setting existed does not have it, which also means the default. */
+ * setting existed does not have the setting. This also means the default. */
 static bool is_default(const cJSON *setting)
 {
     const struct esp_session_values none = {.baseline = false};
@@ -183,8 +183,8 @@ static bool is_default(const cJSON *setting)
     return same;
 }
 
-/* Compares only members that affect the runs. Returns the name of the first that differs, or
- * NULL if none does. */
+/* Compares how two tables were made, but only by the members that affect the runs. Returns the
+ * name of the first member that differs, or NULL if none does. */
 static const char *other(const cJSON *committed, const cJSON *made)
 {
     static const char *const same[] = {"target",   "draft",      "drafts", "width",

@@ -169,7 +169,8 @@ static int measure_nodes(struct cli_suite_run *run)
  * place's number, ALL is the total of sum 0 over all places, and BINS_OF_Q is the number of
  * bins of q. */
 enum { ONE = -1, PLACE = -2, ALL = -3, BINS_OF_Q = -4 };
-enum { VERIFIERS = -5 }; /* as `top`: a column for each verifier that has results */
+/* VERIFIERS as `top` means a column for each verifier that has results. */
+enum { VERIFIERS = -5 };
 
 struct column {
     const char *name, *heading;
