@@ -419,7 +419,7 @@ TEST(the_root_stays_if_there_are_too_many_candidates)
     drafting_close(&d);
 }
 
-/* ------------------------------------------------------------------ records and texts */
+/* ------------------------------------------------------------------ recorded costs, texts */
 
 TEST(cut_and_expanded_nodes_record_their_costs)
 {
@@ -518,7 +518,7 @@ TEST(costs_rise_with_rows_and_single_samples_count_little)
     const double one = esp_costs_verify(&costs, 1);
     CHECK(one > 0 && one < 3, "%g", one);
     CHECK(esp_costs_draft(&costs, 1) == 0.25 * one);
-    esp_costs_at(&costs, 5000); /* costs of longer texts start from the known costs */
+    esp_costs_at(&costs, 5000); /* for longer texts, estimates start from the known costs */
     CHECK(fabs(esp_costs_verify(&costs, 1) - one) < 0.2 * one, "%g",
           esp_costs_verify(&costs, 1));
     esp_costs_took(&costs, ESP_COST_VERIFY, 1, 7);

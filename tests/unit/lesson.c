@@ -124,7 +124,7 @@ static bool tells_outcome(struct esp_lecture *lecture, struct esp_canvas *canvas
     return tells;
 }
 
-/* If a page asks about an iteration, no earlier page may show its outcome. */
+/* If a page asks about an iteration, no earlier page may show the outcome of this iteration. */
 TEST(no_page_shows_the_answer_of_a_later_one)
 {
     struct esp_canvas canvas;

@@ -1,5 +1,5 @@
 /* Tests the library, a file that keeps sessions. After any change of a text, the library must
- * have the same tree of texts, even if the program was killed. A file that is damaged or is not
+ * have the session's tree of texts, even if the program was killed. A file that is damaged or is not
  * a library must give one error message, and lose nothing. */
 #include "sessions/library.h"
 
@@ -612,8 +612,8 @@ TEST(an_export_has_texts_and_scores)
     kept_end();
 }
 
-/* Copies the library of version 2 from tests/vectors to the test's library, and executes
- * `change` on it. */
+/* Copies the library of version 2 from tests/vectors to the test's library. Executes the
+ * SQL statement `change` on the copy. */
 static void make_old(const char *change)
 {
     char sql[20000];

@@ -51,7 +51,7 @@ TEST(words_are_found)
     kept_end();
 }
 
-/* A damaged index of words is rebuilt from the texts. */
+/* A damaged index of words must be rebuilt from the texts. */
 TEST(a_damaged_index_of_words_is_rebuilt)
 {
     static const char *const changes[] = {

@@ -78,7 +78,7 @@ TEST(loading_and_failing)
     scene_close(&scene);
 }
 
-/* While other models are loaded, the screen must still show the old text. */
+/* While different models are being loaded, the screen must still show the old text. */
 TEST(loading_others)
 {
     struct scene scene;

@@ -375,7 +375,7 @@ struct wait_count {
     int iterations;
 };
 
-/* Returns how many calls draw further children, for all nodes of a tree. The first four
+/* Returns the number of calls that draw further children of a tree's nodes. The first four
  * children of a node are drawn in the pass of the node. Then come calls for 4, 8, 16, 16, ...
  * more children. */
 static int refills(const struct esp_tree *tree)

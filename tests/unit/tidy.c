@@ -108,7 +108,7 @@ static void check_order_and_centre(void)
 }
 
 /* Returns whether the subtree of `at` is as high as possible. This is true if, one row higher,
- * it would touch the subtrees of earlier siblings, or no free row would be left between. */
+ * it would touch the subtrees of earlier siblings, or no free row would be left between them. */
 static bool is_tight(int at)
 {
     short *cells = calloc(COLUMNS * (ROWS + 1), sizeof *cells), *lower = cells + COLUMNS;

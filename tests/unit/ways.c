@@ -1,5 +1,5 @@
 /* Tests the two ways to multiply by quantised weights on a processor with a tile unit. Tests
- * how one is chosen, how their times are measured, and how the times are stored in a file.
+ * how one of them is chosen, how their times are measured, and how a file stores the times.
  *
  * The test makes up a processor. One way uses the tile unit, which tests/emu/tiles.h emulates.
  * The other way uses the best vector instructions of this machine. Both ways read activations

@@ -3,7 +3,7 @@
  * A caller gives it keys, pasted text and the size of the screen, calls esp_app_receive() to
  * process reports of the engine thread, and shows the canvas. The caller is interface.c on a
  * terminal, and script.c when there is no terminal. Commands and settings act on the control
- * (tui/commands/control.h). The app shows their replies, and carries out what they request of
+ * (tui/commands/control.h). The app shows their replies, and carries out their requests to
  * the terminal.
  */
 #ifndef ESP_APP_H
@@ -38,8 +38,8 @@ struct esp_app {
  * configuration file, and slows the iterations down to a speed at which they can be read. */
 int esp_app_open(struct esp_app *app, const struct esp_interface_options *options, bool live,
                  char *err, size_t errlen);
-/* Returns false if the engine thread did not end in time and still uses its memory. In that
- * case only _exit() is safe. */
+/* Returns false if the engine thread did not end in time and still uses memory of the app. In
+ * that case only _exit() is safe. */
 bool esp_app_close(struct esp_app *app);
 
 void esp_app_key(struct esp_app *app, int key);

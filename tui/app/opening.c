@@ -86,7 +86,7 @@ static int keep(struct esp_app *app)
     }
     if (whole && !app->control.settings.private && access(options->library, F_OK) < 0)
         esp_app_say(app, false,
-                    "sessions are kept in %.400s; espalier --resume opens the last one, "
+                    "sessions are kept in %.400s; espalier --resume opens the last one; "
                     "with :private on, this session is not kept",
                     options->library);
     free(message);

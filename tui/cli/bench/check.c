@@ -192,8 +192,8 @@ static void print_table(const struct run *r)
                window, sinks);
     if (!greedy)
         printf("a test fails below p = %.2g: by chance one check in %.0f fails; tv: total\n"
-               "variation distance from the target, tokens sorted by p/q; below: its 99 %% "
-               "bound\n",
+               "variation distance from the target, over tokens sorted by p/q; below: its "
+               "99 %% bound\n",
                least_p(r), 1 / FALSE_ALARMS);
 }
 

@@ -410,7 +410,7 @@ const struct cli_command cli_export = {
         "in any browser, or iterations A to B of it; the page is one file and loads nothing.\n"
         "`espalier export FILE --chart NAME` draws thresholds, acceptance by depth or the time "
         "of\n"
-        "the stages, iteration by iteration, over all of them or over A to B.\n"
+        "the stages, iteration by iteration, for all iterations or for A to B.\n"
         "`espalier export FILE --iteration N --figure NAME` draws a figure for a paper: mask,\n"
         "timeline, iteration (the text and its tree) or tree. -o fig.tikz is for LaTeX.\n"
         "`espalier export FILE --asciicast OUT` writes the whole replay for terminal players.\n"
