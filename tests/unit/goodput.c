@@ -187,8 +187,8 @@ static double best_rate(struct drafting *d, double price)
     return price;
 }
 
-/* Returns the drafter's rate divided by the best rate. The draft model and the target have equal
- * distributions, and at most DEEPEST tokens are drafted. */
+/* Returns the drafter's rate divided by the best rate. The draft model and the target have
+ * equal distributions, and at most DEEPEST tokens are drafted. */
 static double share_of_best(double sharpness, unsigned long long seed)
 {
     struct drafting d;

@@ -233,8 +233,8 @@ static int step_of_trees(const struct esp_backend *backend)
 #endif
 }
 
-/* Holds sums over the values of a row. Its relative difference from the reference is the root of
- * error / norm. */
+/* Holds sums over the values of a row. Its relative difference from the reference is the root
+ * of error / norm. */
 struct difference {
     double error, norm; /* squared */
 };

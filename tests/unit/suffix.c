@@ -180,8 +180,8 @@ static double grow_plainly(int length, int match, const struct esp_guess_plan *p
     return sum;
 }
 
-/* The values D of the guesses must equal those that a plain search finds for the best match. The
- * guesses must be in descending order of D. Nodes with equal D may come in any order. */
+/* The values D of the guesses must equal those that a plain search finds for the best match.
+ * The guesses must be in descending order of D. Nodes with equal D may come in any order. */
 TEST(guesses_are_the_likeliest_continuations_of_the_best_match)
 {
     static struct esp_guess guesses[ESP_GUESSES];

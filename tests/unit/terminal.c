@@ -268,8 +268,8 @@ static void rest(struct pty *pty, double seconds)
 }
 
 /* On a slow line, the bytes of a key can arrive in pieces. If nothing follows an Escape for a
- * while, this byte is the key Esc. While text is generated, a frame is drawn during this wait. Drawing
- * the frame must not end the wait. */
+ * while, this byte is the key Esc. While text is generated, a frame is drawn during this wait.
+ * Drawing the frame must not end the wait. */
 TEST(a_key_in_pieces_is_one_key)
 {
     struct pty pty;

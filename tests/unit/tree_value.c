@@ -209,9 +209,9 @@ static void draw_rollouts(struct chain *c, unsigned long long *state)
     }
 }
 
-/* Returns the probability that a verifier continues from a node to its child `which`. The node's
- * token is `last`, and its children have the tokens `draws`. For one child, this follows the
- * definition of speculative sampling. Otherwise it uses the verifier's formula. */
+/* Returns the probability that a verifier continues from a node to its child `which`. The
+ * node's token is `last`, and its children have the tokens `draws`. For one child, this follows
+ * the definition of speculative sampling. Otherwise it uses the verifier's formula. */
 static double step(const struct chain *c, const struct esp_verifier_ops *rule, int32_t last,
                    const int32_t *draws, int count, int which)
 {
