@@ -14,7 +14,7 @@ check "the vocabularies differ" sh -c "! cmp -s '$draft/tokenizer.json' '$other/
 
 $ESPALIER inspect "$target" "$other" >"$work/out"
 check "inspect says how many tokens are shared" \
-    grep -q "another vocabulary, with 4095 of the target's 4096 tokens and 100.0 %" "$work/out"
+    grep -q "a different vocabulary, with 4095 of the target's 4096 tokens and 100.0 %" "$work/out"
 $ESPALIER inspect "$target" "$other" --json >"$work/out"
 check "JSON says that the vocabularies differ" grep -q '"other_vocabulary":	true' "$work/out"
 ESPALIER_MODELS="$work/models" $ESPALIER list models fairytale-target >"$work/out"

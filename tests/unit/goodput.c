@@ -528,7 +528,7 @@ TEST(costs_rise_with_rows_and_single_samples_count_little)
 }
 
 /* The machine gets three times as slow while four rows are verified. The estimated cost of
- * eight rows must rise in proportion, although it is no longer measured. */
+ * eight rows must rise in proportion, although passes of eight rows are no longer measured. */
 TEST(sizes_without_recent_samples_follow_the_others)
 {
     memset(&costs, 0, sizeof costs);

@@ -1,6 +1,6 @@
 /* Tests the library, a file that keeps sessions. After any change of a text, the library must
- * have the session's tree of texts, even if the program was killed. A file that is damaged or is
- * not a library must give one error message, and lose nothing. */
+ * have the session's tree of texts, even if the program was killed. A file that is damaged or
+ * is not a library must give one error message, and lose nothing. */
 #include "sessions/library.h"
 
 #include <fcntl.h>
@@ -297,7 +297,7 @@ static void check_iterations(const struct model *m, const struct esp_resumed *re
         const struct esp_iteration *it = esp_trace_at(&state->trace, index);
         const int place = i - resumed->iterations[index].place.length;
         CHECK(it->index == index && place >= 0 && place < it->committed_count);
-        CHECK(it->committed[place] == m->now[i] - 'a', "the iteration committed token %d", i);
+        CHECK(it->committed[place] == m->now[i] - 'a', "the iteration lacks token %d", i);
     }
 }
 

@@ -26,7 +26,7 @@ static const struct random_shape shape = {
     "mixed types", 2,     256,   4,    2,     24,   64, VOCABULARY, 24,
     ESP_Q8_0,      false, false, true, false, false};
 
-static const struct esp_cpu_isa *vectors, *unit; /* instructions that each way uses */
+static const struct esp_cpu_isa *vectors, *unit; /* the instruction sets of both ways */
 static struct esp_cpu_isa both;
 static struct esp_cpu_backend *cpu;
 static struct random_model model;

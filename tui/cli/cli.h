@@ -68,7 +68,7 @@ enum cli_flag_index {
     CLI_FLAGS /* the number of flags */
 };
 
-/* The values of all flags. flags.def lists the flags. */
+/* Holds the values of all flags. flags.def lists the flags. */
 struct cli_options {
     struct esp_engine_options engine;
     struct esp_session_options session;
@@ -78,7 +78,7 @@ struct cli_options {
     char target[PATH_MAX], draft[PATH_MAX]; /* paths of the named models */
     const char **arguments;                 /* the arguments that are not flags */
     int argument_count;
-    const struct cli_command *const *commands; /* points to cli_commands, all commands */
+    const struct cli_command *const *commands; /* points to cli_commands */
 };
 
 struct cli_command {

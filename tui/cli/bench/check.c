@@ -304,7 +304,7 @@ static int run(struct cli_options *o)
 const struct cli_command cli_check = {
     .name = "check",
     .arguments = "[--drafter D] [--verifier V]",
-    .summary = "prove that speculation changes nothing, on the loaded models",
+    .summary = "prove on the loaded models that speculation changes nothing",
     .flags = CLI(PROMPT) | CLI(DRAFTER) | CLI(VERIFIER) | CLI(CHECK) | CLI_SESSION | CLI(JSON),
     .chooses = CLI_SETTING(baseline) | CLI_SETTING(chat) | CLI_SETTING(system),
     .details =

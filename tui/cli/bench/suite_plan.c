@@ -20,7 +20,7 @@ struct planning {
     const struct cli_suite *suite;
     const struct cli_options *options;
     int value[SUITE_VARIES];
-    struct cli_case settings; /* the settings that the values give; has no choice yet */
+    struct cli_case settings; /* settings from the current values; without a choice yet */
     int without_costs;        /* the number that these settings get if costs are ignored */
     struct cli_suite_row *row;
     char *err;

@@ -71,7 +71,7 @@ static int read_range(struct job *job)
         return ESP_OK;
     }
     if (!range)
-        return refuse(job, "say which iteration: --iteration 3, for example, or 3-9");
+        return refuse(job, "say which iteration, for example --iteration 3 or --iteration 3-9");
     bool good = read_count(&text, &job->first);
     job->last = job->first;
     if (good && *text == '-') {
