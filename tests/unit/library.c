@@ -605,7 +605,7 @@ TEST(an_export_has_texts_and_scores)
     const int iterations = count_of(recording, "\"type\":\"iteration\"");
     CHECK(iterations > 0 && count_of(recording, "\"scores\":[{\"p\":") == iterations, "%s",
           recording);
-    CHECK(count_of(recording, "{\"id\":") + 1 /* the end */ ==
+    CHECK(count_of(recording, "{\"id\":") + 1 /* the end event */ ==
               count_of(recording, ",\"text\":\""),
           "%s", recording);
     free(recording);

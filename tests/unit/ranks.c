@@ -201,7 +201,7 @@ TEST(an_own_copy_is_divided_with_its_target)
 
 /* ------------------------------------------------------------------ failures */
 
-/* Returns whether all children end within a few seconds. */
+/* Returns whether all child processes end within a few seconds. */
 static bool no_child_is_left(void)
 {
     const struct timespec moment = {.tv_nsec = 10000000};

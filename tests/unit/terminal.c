@@ -1,5 +1,5 @@
 /* Tests the program in a terminal: how fast it draws, how much processor time it takes, and how
- * it handles difficult input. However the program ends, the terminal must be restored. */
+ * it handles difficult input. No matter how the program ends, the terminal must be restored. */
 #include <dirent.h>
 #include <math.h>
 #include <signal.h>
@@ -223,7 +223,7 @@ TEST(the_interface_uses_little_processor_time)
         }
     quit(&pty);
     printf("    interface thread: %.2f %% of a processor at full speed, %.2f %% at 12/s; "
-           "scaled to the machine of the limit, %.2f %% and %.2f %%\n",
+           "scaled to the machine that the limit is for, %.2f %% and %.2f %%\n",
            100 * measured[0], 100 * measured[1], 100 * least[0], 100 * least[1]);
     CHECK(least[0] <= GOAL && least[1] <= GOAL, "%.1f %% and %.1f %%, want %.0f %%",
           100 * least[0], 100 * least[1], 100 * GOAL);

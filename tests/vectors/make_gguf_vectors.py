@@ -74,7 +74,7 @@ def gguf_name(name):
 
 
 def paired(array, heads):
-    """Puts rows i and i + half of each head next to each other."""
+    """Puts row i of the first half of each head next to row i of its second half."""
     shape = array.shape
     return array.reshape(heads, 2, shape[0] // heads // 2, -1).swapaxes(1, 2).reshape(shape)
 

@@ -200,7 +200,7 @@ static void complete(const char *const *words, int count,
     const struct cli_command *command = command_of(count > 1 ? words[0] : "", commands);
     const int flag = count > 1 ? flag_before(command, words[count - 2]) : -1;
     int index = command == commands[0] ? 0 : -1;
-    for (int i = 0; i < count - 1; i++) /* count the arguments before the word */
+    for (int i = 0; i < count - 1; i++) /* counts the arguments before the word */
         index += words[i][0] != '-' && (i == 0 || flag_before(command, words[i - 1]) < 0);
     choices->word = words[count - 1];
     if (flag >= 0)

@@ -71,8 +71,8 @@ struct cli_suite {
     char column[SUITE_COLUMNS][SUITE_WORD];
     int columns;
     struct {
-        char across[SUITE_WORD], column[SUITE_WORD]; /* of a plot: the columns x and y */
-        char where[SUITE_WORD]; /* of a pivot: "KEY=VALUE .." selects rows; "": all rows */
+        char across[SUITE_WORD], column[SUITE_WORD]; /* for a plot: the columns of x and y */
+        char where[SUITE_WORD]; /* for a pivot: "KEY=VALUE .." selects rows; "": all */
     } pivot[SUITE_SHOWN], plot[SUITE_SHOWN];
     int pivots, plots;
     char best_by[SUITE_WORD]; /* the best candidate has the best value in this column */

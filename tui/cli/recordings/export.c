@@ -338,7 +338,7 @@ static int export_chart(struct job *job)
                                       sizeof job->err));
 }
 
-/* Draws the figures of a paper next to the corresponding figures of a suite. */
+/* Draws the numbers of a paper next to the corresponding numbers of a suite. */
 static int export_paper(struct job *job)
 {
     const struct cli_options *o = job->o;
