@@ -1,9 +1,9 @@
-/* gguf.c - tests GGUF files. A model must give the same numbers from a file as from a folder,
- * and bad files must give an error message.
+/* gguf.c - tests GGUF files. A model must give the same logits from a GGUF file as from a
+ * folder, and bad files must give an error message.
  *
- * The files in tests/vectors/gguf are what llama.cpp's converter would make from the folders in
- * tests/vectors/logits. So a file and its folder must give the same logits. The logits are
- * bit-identical if the conversion rounds nothing.
+ * The files in tests/vectors/gguf equal those that llama.cpp's converter would make from the
+ * folders in tests/vectors/logits. So a file and its folder must give the same logits. The
+ * logits are bit-identical if the conversion rounds nothing.
  */
 #include <cJSON.h>
 #include <math.h>
@@ -115,9 +115,8 @@ EACH_ISA(a_file_gives_the_logits_of_its_folder)
         {"granite.gguf", "granite", true},
         {"qwen3-moe.gguf", "qwen3-moe", false},
         {"lfm2.gguf", "lfm2", false},
-        {"qwen3-5.gguf", "qwen3-5",
-         true}, /* its state heads are in another order, and a rate is
-                                              rounded */
+        /* its state heads have a different order, and a rate is rounded */
+        {"qwen3-5.gguf", "qwen3-5", true},
         {"qwen3-5-tied.gguf", "qwen3-5-tied", true},
         {"qwen3-5-moe.gguf", "qwen3-5-moe", true},
         {"granite-hybrid.gguf", "granite-hybrid", true},

@@ -9,8 +9,8 @@
 #include "engine/support/int_map.h"
 #include "tests/recorded.h"
 
-/* Checks hashes of the bytes 0, 1, 2, ... with the key 00 01 .. 0f, as the test of the reference
- * implementation does.
+/* Checks hashes of the bytes 0, 1, 2, ... with the key 00 01 .. 0f, as the test of the
+ * reference implementation does.
  */
 TEST(the_hash_is_siphash_1_3)
 {

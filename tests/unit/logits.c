@@ -1,5 +1,5 @@
-/* logits.c - compares the forward pass with an independent implementation, and nodes of trees
- * with their paths alone.
+/* logits.c - compares the forward pass with an independent implementation, and each node of a
+ * tree with a pass over the node's path alone.
  *
  * tests/vectors/logits has small random models with the logits that the Hugging Face library
  * computes for one sequence. Every backend must agree, whether the sequence runs in one batch,

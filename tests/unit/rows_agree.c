@@ -329,7 +329,8 @@ TEST(a_row_does_not_depend_on_the_others)
     close_backends(&p);
 }
 
-/* Asynchronous calls must not overwrite each other's arguments, in any order. */
+/* Asynchronous calls must not overwrite each other's arguments, no matter in which order the
+ * calls are made. */
 TEST(asynchronous_calls_keep_their_own_arguments)
 {
     const int calls = check_quick() ? 1500 : 6000;

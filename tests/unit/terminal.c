@@ -211,7 +211,7 @@ TEST(the_interface_uses_little_processor_time)
     struct pty pty;
     open_writing(&pty, 120, 36);
     if (thread_seconds(pty.pid) < 0) {
-        quit(&pty); /* this kernel does not report the time of a thread */
+        quit(&pty); /* this system does not report the time of a thread */
         return;
     }
     for (int round = 0; round < 5 && (least[0] > GOAL || least[1] > GOAL); round++)

@@ -225,8 +225,8 @@ static int32_t of_256(int number)
 }
 
 /* Every theme with colours sets its own background. On this background, text must have a
- * contrast of at least 4.5 to 1, and lines and bars of at least 3 to 1. This is checked with all
- * colours and with 256. */
+ * contrast of at least 4.5 to 1, and lines and bars of at least 3 to 1. This is checked with
+ * all colours and with 256. */
 TEST(themes_have_contrast)
 {
     static const int drawn[] = {ESP_STYLE_EDGE,      ESP_STYLE_FRAME,      ESP_STYLE_SPARK,

@@ -9,7 +9,7 @@
  *     type TEXT             the characters of TEXT, up to the end of the line
  *     key NAME...           keys by name: Enter, Tab, F2, C-c, M-f, Up, ...
  *     paste TEXT            as a bracketed paste; \n stands for a newline
- *     mouse BUTTON X Y      button 0: left, 64: wheel up, 65: wheel down; cells from 0
+ *     mouse BUTTON X Y      button 0: left, 64: wheel up, 65: wheel down; X and Y from 0
  *     wait                  until the engine is idle or waits in step mode; in a replay, until
  *                           the playback stops
  *     dump FILE             write the screen as text ("-": to standard output)

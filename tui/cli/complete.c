@@ -1,4 +1,4 @@
-/* complete.c - `espalier complete`: completions for a shell.
+/* complete.c - `espalier complete`: prints completions for a shell.
  *
  * The completion scripts for bash, zsh and fish (tui/package/) call this command and show what
  * it prints. Each line has a word, a tab and what the word means. Where a file name is
@@ -150,7 +150,7 @@ static void offer_values(int flag, struct esp_choices *choices)
         offer_spec(ESP_VERIFIERS, choices);
         return;
     case CLI_FLAG_backend:
-        esp_choices_offer(choices, "auto", "the fastest available one");
+        esp_choices_offer(choices, "auto", "the fastest available backend");
         offer_items(ESP_BACKENDS, choices);
         return;
     case CLI_FLAG_suite:

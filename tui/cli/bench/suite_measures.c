@@ -1,4 +1,4 @@
-/* suite_measures.c - the things that a suite can measure. The list is at the end. */
+/* suite_measures.c - runs the measures of suites. The list of measures is at the end. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
