@@ -145,7 +145,7 @@ check "with quantised weights on the GPU, a tree gives the text of plain decodin
 limited="--backend cuda --exact --gpu-memory 10M"
 $run $limited --stats >"$work/out" 2>"$work/err"
 check "--gpu-memory does not change the text" cmp -s "$work/out" "$work/plain"
-check "statistics say how many layers were copied, and how fast" grep -q '^memory  *[0-9] of 6 layers; the others, .* a pass, were copied at' "$work/err"
+check "statistics say how many layers were copied, and how fast" grep -q '^memory  *[0-9] of 6 layers; the other layers, .* a pass, were copied at' "$work/err"
 small="--max-nodes 16 --context 64"
 check "inspect says how many layers stay in GPU memory" grep -q '^GPU memory  *of 10.5 MB, .* are for the target: 0 of 6 layers' <<EOT
 $($ESPALIER inspect $small --backend cuda --gpu-memory 10M)

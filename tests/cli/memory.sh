@@ -39,7 +39,7 @@ check "inspect says how many bytes a pass reads" grep -q '^  every pass  *reads 
 $ESPALIER inspect "$work/large" $small --memory 4g >"$work/plan" 2>&1
 check "inspect says that all layers stay in memory if the limit is large enough" grep -q '^memory  *all layers stay in memory' "$work/plan"
 text --drafter linear --memory ${limit}M --stats >"$work/text" 2>"$work/stats"
-check "statistics say how many layers were in memory" grep -q '^memory  *[0-9]* of 12 layers; the others, .* a pass, were read at' "$work/stats"
+check "statistics say how many layers were in memory" grep -q '^memory  *[0-9]* of 12 layers; the other layers, .* a pass, were read at' "$work/stats"
 check "a recording says how many layers are in memory" sh -c \
     "$ESPALIER generate --target '$work/large' --draft $draft $small -p a -n 2 --memory ${limit}M --record '$work/r' && grep -q ' of 12 layers in memory' '$work/r'"
 

@@ -121,7 +121,7 @@ check "inspect names the kind of a draft head in the format of speculators" sh -
     "$ESPALIER inspect '$work/goal' '$work/heads/eagle3-speculators-fc-norm' --backend cpu | grep -q 'eagle3 draft head, 1 layer'"
 ESPALIER_MODELS="$work/heads" $list fairytale-target >"$work/list"
 check "list models says why the draft head of another target does not fit" fits eagle3-speculators-fc-norm \
-    'no draft for it: the draft head .* is for a target with a vocabulary of 97 tokens'
+    'does not fit as a draft: the draft head .* is for a target with a vocabulary of 97 tokens'
 check "list models refuses a target that is not a model" fails 1 'neither a model folder' $list "$work"
 
 # `list` must show the properties of GGUF files.
@@ -138,7 +138,7 @@ bytes=$(cat "$work/files"/llama-gqa-* | wc -c)
 check "the size of a split GGUF file is the size of all its parts" sh -c "grep -A9 'llama-gqa' '$work/json' | grep -q '\"bytes\":.*$bytes\$'"
 ESPALIER_MODELS="$work/files" $list fairytale-target >"$work/list"
 check "a draft that fits is listed" fits small 'fits as a draft'
-check "list models says why a model cannot draft for the target" fits mamba 'no draft for it: .* is mamba'
+check "list models says why a model cannot draft for the target" fits mamba 'does not fit as a draft: .* is mamba'
 ESPALIER_MODELS="$work/files" $list "$work/files/small.gguf" >"$work/list"
 check "a GGUF file can be the target" fits fairytale-target 'as large as the target'
 

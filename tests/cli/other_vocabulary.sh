@@ -14,7 +14,7 @@ check "the draft of this test has another vocabulary" sh -c "! cmp -s '$draft/to
 
 $ESPALIER inspect "$target" "$other" >"$work/out"
 check "inspect says how many tokens the vocabularies share" \
-    grep -q "another vocabulary, with 4095 of the target's 4096 tokens and 100.0 %" "$work/out"
+    grep -q "a different vocabulary, with 4095 of the target's 4096 tokens and 100.0 %" "$work/out"
 $ESPALIER inspect "$target" "$other" --json >"$work/out"
 check "inspect --json says that the vocabularies differ" grep -q '"other_vocabulary":	true' "$work/out"
 ESPALIER_MODELS="$work/models" $ESPALIER list models fairytale-target >"$work/out"

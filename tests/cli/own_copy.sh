@@ -73,7 +73,7 @@ check "the list of models says that the copy fits as a draft" sh -c "tail -n 1 '
 $ESPALIER list models fairytale-target --json >"$work/list"
 check "the list of models as JSON has the copy" grep -q '"kind":	"copy"' "$work/list"
 $ESPALIER list models "$work/four.gguf" >"$work/list"
-check "list models says why a copy does not fit" sh -c "tail -n 1 '$work/list' | grep -q 'no draft for it: .*is small already'"
+check "list models says why a copy does not fit" sh -c "tail -n 1 '$work/list' | grep -q 'does not fit as a draft: .*is small already'"
 $ESPALIER list models >"$work/list"
 check "list models without a target has no copy" sh -c "! grep -q '^self ' '$work/list'"
 $ESPALIER inspect fairytale-target self >"$work/list"

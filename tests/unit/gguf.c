@@ -1,9 +1,9 @@
-/* gguf.c - tests GGUF files. A model must give the same numbers from a file as from a folder,
- * and bad files must give an error message.
+/* gguf.c - tests GGUF files. A model must give the same logits from a GGUF file as from a
+ * folder, and bad files must give an error message.
  *
- * The files in tests/vectors/gguf are what llama.cpp's converter would make from the folders in
- * tests/vectors/logits. So a file and its folder must give the same logits. The logits are
- * bit-identical if the conversion rounds nothing.
+ * The files in tests/vectors/gguf equal those that llama.cpp's converter would make from the
+ * folders in tests/vectors/logits. So a file and its folder must give the same logits. The
+ * logits are bit-identical if the conversion rounds nothing.
  */
 #include <cJSON.h>
 #include <math.h>
@@ -115,9 +115,8 @@ EACH_ISA(a_file_gives_the_logits_of_its_folder)
         {"granite.gguf", "granite", true},
         {"qwen3-moe.gguf", "qwen3-moe", false},
         {"lfm2.gguf", "lfm2", false},
-        {"qwen3-5.gguf", "qwen3-5",
-         true}, /* its state heads are in another order, and a rate is
-                                              rounded */
+        /* its state heads have a different order, and a rate is rounded */
+        {"qwen3-5.gguf", "qwen3-5", true},
         {"qwen3-5-tied.gguf", "qwen3-5-tied", true},
         {"qwen3-5-moe.gguf", "qwen3-5-moe", true},
         {"granite-hybrid.gguf", "granite-hybrid", true},
@@ -125,10 +124,11 @@ EACH_ISA(a_file_gives_the_logits_of_its_folder)
         {"qwen3-next.gguf", "qwen3-next", true},
         {"nemotron-h.gguf", "nemotron-h", true},
         {"nemotron-h-moe.gguf", "nemotron-h-moe", true},
-        /* the mixer's matrices are stored as one tensor */
+        /* in this file, the mixer's matrices are stored as one tensor */
         {"qwen3-next-old.gguf", "qwen3-next", true},
         {"lfm2-moe.gguf", "lfm2-moe", true},
-        {"gpt-oss.gguf", "gpt-oss", true}, /* llama.cpp stores only yarn's factor */
+        /* of yarn's settings, llama.cpp stores only the factor */
+        {"gpt-oss.gguf", "gpt-oss", true},
     };
     static float from_file[TOKENS * MAX_VOCABULARY], from_folder[TOKENS * MAX_VOCABULARY];
     struct esp_backend *backend = open_cpu(true);
@@ -185,7 +185,7 @@ EACH_ISA(every_quantised_type_gives_the_logits_of_its_numbers)
         run(backend, &text, logits, count);
         const double error = distance(logits, (const float *)(const void *)known.data, count);
         const double most = rounding_bound(backend, run, &text, count, count);
-        CHECK(error < most && error > most / 20, "%s: logits differ by %g, not up to %g",
+        CHECK(error < most && error > most / 20, "%s: logits differ by %g, the bound is %g",
               exact ? "16 bits" : "8 bits", error, most);
         backend->ops->close(backend);
     }
@@ -285,7 +285,7 @@ TEST(files_that_are_not_gguf_are_refused)
     REFUSED(&m, "does not give general.architecture");
     m.bytes[4] = 1;
     REFUSED(&m, "version 1");
-    m.bytes[4] = 0; /* the bytes of the version, which is 3, in reverse order */
+    m.bytes[4] = 0; /* the version is 3 again, but its bytes are in reverse order */
     m.bytes[7] = 3;
     REFUSED(&m, "little-endian");
     m.size = 20;
@@ -414,7 +414,7 @@ TEST(a_file_truncated_at_any_place_is_refused)
     for (size_t size = 4; size < bytes.size; size += 1 + size / 40) {
         folder_write("made.gguf", bytes.data, size);
         CHECK(esp_model_open(&model, folder_file("made.gguf"), err, sizeof err) < 0,
-              "%zu bytes were opened", size);
+              "a file cut to %zu bytes was opened", size);
         CHECK(strstr(err, "made.gguf") && !strchr(err, '\n'), "%s", err);
     }
     free(bytes.data);

@@ -1,5 +1,5 @@
 /* gguf_tokenizer.c - tests that a tokenizer gives the same tokens after it was written to a
- * GGUF file and read from there. Also tests that bad tokenizers in GGUF files are refused with
+ * GGUF file and read back. Also tests that bad tokenizers in GGUF files are refused with
  * an error message. */
 #include <cJSON.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Tests drafter goodput. Its trees must be nearly as good as the best of all small trees. With
- * the costs that the tests set, it must never be slower than plain decoding, and at temperature
- * 0 it must write the same text. Also tests how costs are learned, stored and used. No test
- * reads a clock. */
+ * the costs that the tests set, the drafter must never be slower than plain decoding. At
+ * temperature 0, it must write the same text as plain decoding. Also tests how costs are
+ * learned, stored and used. No test reads a clock. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -187,8 +187,8 @@ static double best_rate(struct drafting *d, double price)
     return price;
 }
 
-/* Returns the drafter's rate divided by the best rate. The draft equals the target, and at most
- * DEEPEST tokens are drafted. */
+/* Returns the drafter's rate divided by the best rate. The draft model and the target have
+ * equal distributions, and at most DEEPEST tokens are drafted. */
 static double share_of_best(double sharpness, unsigned long long seed)
 {
     struct drafting d;
@@ -249,7 +249,8 @@ TEST(trees_are_within_3_percent_of_the_best_of_all_small_ones)
 
 /* ------------------------------------------------------------------ never slower */
 
-/* Returns the cost of `texts` texts of 200 tokens, divided by the cost of plain decoding. */
+/* Returns the cost of writing `texts` texts of 200 tokens, divided by the cost of plain
+ * decoding. */
 static double cost_over_plain(const struct drafting_setup *setup, double closeness, int texts)
 {
     struct drafting d;
@@ -279,8 +280,8 @@ static double tokens_over_cost(const char *drafter, double temperature)
     return 1 / cost_over_plain(&setup, 0.9, 40);
 }
 
-/* The drafter cannot remove drawn nodes from the tree. So if some rows are nearly free, it must
- * not spend them on siblings where deeper nodes of a chain would gain more. */
+/* Nodes that were drawn at random must stay in the tree. So if some rows are nearly free, the
+ * drafter must not spend them on siblings where deeper nodes of a chain would gain more. */
 TEST(nearly_free_rows_are_used_where_they_gain_most)
 {
     draft_first = 0.04;
@@ -344,7 +345,7 @@ TEST(a_good_draft_is_used_again_after_it_was_useless)
                                                .context = 2048,
                                                .sharpness = 5});
     draft_first = 0.05;
-    draft_row = 0.002; /* each token that was written without the draft costs this, too */
+    draft_row = 0.002; /* also for each token that was written without the draft */
     verify_row = 0.05;
     verify_class = 1;
     plant(&d);
@@ -418,7 +419,7 @@ TEST(the_root_stays_if_there_are_too_many_candidates)
     drafting_close(&d);
 }
 
-/* ------------------------------------------------------------------ records and texts */
+/* ------------------------------------------------------------------ recorded costs, texts */
 
 TEST(cut_and_expanded_nodes_record_their_costs)
 {
@@ -517,7 +518,7 @@ TEST(costs_rise_with_rows_and_single_samples_count_little)
     const double one = esp_costs_verify(&costs, 1);
     CHECK(one > 0 && one < 3, "%g", one);
     CHECK(esp_costs_draft(&costs, 1) == 0.25 * one);
-    esp_costs_at(&costs, 5000); /* costs of longer texts start from the known costs */
+    esp_costs_at(&costs, 5000); /* for longer texts, estimates start from the known costs */
     CHECK(fabs(esp_costs_verify(&costs, 1) - one) < 0.2 * one, "%g",
           esp_costs_verify(&costs, 1));
     esp_costs_took(&costs, ESP_COST_VERIFY, 1, 7);
@@ -527,7 +528,7 @@ TEST(costs_rise_with_rows_and_single_samples_count_little)
 }
 
 /* The machine gets three times as slow while four rows are verified. The estimated cost of
- * eight rows must rise in proportion, although it is no longer measured. */
+ * eight rows must rise in proportion, although passes of eight rows are no longer measured. */
 TEST(sizes_without_recent_samples_follow_the_others)
 {
     memset(&costs, 0, sizeof costs);
@@ -674,7 +675,7 @@ TEST(sentences_about_cut_nodes_have_their_numbers)
     nodes[0].reason = ESP_REASON_PLAIN;
     esp_explain_node(text, sizeof text, &it, ESP_STAGES, 0, &tokens);
     CHECK(strstr(text, "does not pay"), "%s", text);
-    it.gauge_count = 0; /* a recording may lack gauges */
+    it.gauge_count = 0; /* a recording can lack gauges */
     CHECK(!esp_explain_refusal(text, sizeof text, &it, 1));
     esp_explain_node(text, sizeof text, &it, ESP_STAGES, 2, &tokens);
     CHECK(strstr(text, "not worth a row"), "%s", text);

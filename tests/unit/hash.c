@@ -9,8 +9,8 @@
 #include "engine/support/int_map.h"
 #include "tests/recorded.h"
 
-/* Hashes of the bytes 0, 1, 2, ... with the key 00 01 .. 0f, as in the test of the reference
- * implementation.
+/* Checks hashes of the bytes 0, 1, 2, ... with the key 00 01 .. 0f, as the test of the
+ * reference implementation does.
  */
 TEST(the_hash_is_siphash_1_3)
 {
@@ -74,8 +74,8 @@ static void cost_the_same(double (*once)(bool attack), const char *what)
     CHECK(attack < 5 * ordinary + 1e-3, "%s: %.1f times as slow", what, attack / ordinary);
 }
 
-/* Returns the key that had the hash `hash` in earlier versions, in which the hash was the
- * finalizer of splitmix64. */
+/* Returns the key that had the hash `hash` in earlier versions. Their hash was the finalizer of
+ * splitmix64. */
 static uint64_t unmixed(uint64_t hash)
 {
     hash ^= hash >> 31 ^ hash >> 62;
@@ -152,7 +152,7 @@ static uint32_t colliding[KEYS];
 static double open_recording(bool attack)
 {
     uint32_t ordinary[KEYS];
-    for (uint32_t i = 0; i < KEYS; i++) /* so that all tokens have the same number of digits */
+    for (uint32_t i = 0; i < KEYS; i++) /* all these tokens have ten digits */
         ordinary[i] = 1000000000 + i;
     write_recording(attack ? colliding : ordinary);
     clock_t start = clock();

@@ -3,8 +3,8 @@
  *
  * Hidden states are compared with the reference transformer. They are also compared bit by bit
  * between instruction sets, numbers of threads and sizes of batches, because kernels.h promises
- * the same for hidden states as for logits. AMX and CUDA (in exact mode) add in other orders,
- * so the results of each are compared only with its own. */
+ * the same for hidden states as for logits. AMX and CUDA (in exact mode) add in different
+ * orders. So AMX is compared only with AMX, and CUDA only with CUDA. */
 #include <math.h>
 #include <string.h>
 

@@ -157,7 +157,7 @@ TEST(shortened_texts_match_on_a_gpu)
 {
     if (!has_cuda())
         check_skip();
-    cuda_is_real(); /* this call chooses the plugin */
+    cuda_is_real(); /* chooses the emulator if the environment names no plugin */
     for (int v = 0; v < VECTORS; v++) {
         backend = "cuda";
         open_engine(vectors[v]);
@@ -168,8 +168,8 @@ TEST(shortened_texts_match_on_a_gpu)
     }
 }
 
-/* After the text was shortened, the head's rows must again be computed from the target's
- * states. */
+/* After the text was shortened, the rows of the draft head must again be computed from the
+ * target's states. */
 TEST(shortened_texts_match_with_drafts_of_an_mtp_layer)
 {
     static const char *const drafters[] = {"dynatree", "goodput", "linear:cache=rebuild"};
@@ -259,8 +259,8 @@ TEST(checkpoints_are_counted)
 }
 
 /* A branch goes back to a checkpoint, and must write the text of plain decoding. The target's
- * scores of earlier tokens cannot be computed again. The score of the next token can be
- * computed, and this must change nothing. */
+ * scores of earlier tokens cannot be computed again. The scores of the next token can be
+ * computed, and this computation must change nothing. */
 TEST(branches_of_hybrid_models_match_fresh_sessions)
 {
     for (int v = 0; v < VECTORS; v++) {

@@ -135,7 +135,7 @@ static void name_the_keys(void)
         signal(ends[i], say_trial);
 }
 
-/* Checks that the drawn line is consistent. */
+/* Checks that the line which is drawn has a valid cursor position and length. */
 static void check_line(void)
 {
     struct esp_ui ui = {.stepping = false};

@@ -133,7 +133,8 @@ static void answers(const char *bytes, const char *want)
 }
 
 /* The program requests the terminal's background colour. The answer must be distinguished from
- * keys. No key may be lost before or after the answer, or if bytes only look like an answer. */
+ * keys. No key may be lost before or after the answer. If bytes only resemble an answer, no
+ * key may be lost, either. */
 TEST(the_background_is_requested)
 {
     answers("\033]11;rgb:ffff/8080/0000\a", "background(ff8000) ");

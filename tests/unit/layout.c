@@ -39,11 +39,11 @@ static void is_sound(const struct esp_layout_options *options)
         CHECK(inside(layout.pane[i], width, height), "pane %d at %d x %d", i, width, height);
         panes += layout.pane[i].width > 0;
         for (int j = 0; j < i; j++)
-            CHECK(apart(layout.pane[i], layout.pane[j], 1), "panes %d, %d at %d x %d", i, j,
-                  width, height);
+            CHECK(apart(layout.pane[i], layout.pane[j], 1),
+                  "panes %d and %d overlap at %d x %d", i, j, width, height);
         for (int j = 0; j < 4; j++)
-            CHECK(apart(layout.pane[i], bars[j], 0), "pane %d and bar %d at %d x %d", i, j,
-                  width, height);
+            CHECK(apart(layout.pane[i], bars[j], 0), "pane %d and bar %d overlap at %d x %d", i,
+                  j, width, height);
     }
     CHECK((layout.kind == ESP_LAYOUT_TINY) == (width < 20 || height < 5));
     CHECK(layout.kind == ESP_LAYOUT_TINY ? panes == 0 : panes > 0, "%d panes at %d x %d", panes,

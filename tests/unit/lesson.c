@@ -124,7 +124,7 @@ static bool tells_outcome(struct esp_lecture *lecture, struct esp_canvas *canvas
     return tells;
 }
 
-/* If a page asks about an iteration, no earlier page may show its outcome. */
+/* If a page asks about an iteration, no earlier page may show the outcome of this iteration. */
 TEST(no_page_shows_the_answer_of_a_later_one)
 {
     struct esp_canvas canvas;
@@ -148,7 +148,7 @@ TEST(no_page_shows_the_answer_of_a_later_one)
                     pages[before].iteration != asks->iteration)
                     continue;
                 CHECK(before == page || !pages[before].question,
-                      "%s: the answer on page %d shows that of page %d", name, before + 1,
+                      "%s: the answer on page %d shows the answer of page %d", name, before + 1,
                       page + 1);
                 shown += before < page;
                 lecture->page = before;

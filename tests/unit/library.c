@@ -1,6 +1,6 @@
 /* Tests the library, a file that keeps sessions. After any change of a text, the library must
- * have the same tree of texts, even if the program was killed. A file that is damaged or is not
- * a library must give one error message, and lose nothing. */
+ * have the session's tree of texts, even if the program was killed. A file that is damaged or
+ * is not a library must give one error message, and lose nothing. */
 #include "sessions/library.h"
 
 #include <fcntl.h>
@@ -38,8 +38,8 @@ static int load(int64_t id, struct esp_kept_text *text, char *err, size_t errlen
 
 /* ------------------------------------------------------------------ a session in use */
 
-/* The expected content of the library: a tree like the interface's, the current text as a
- * string, and all texts that ever existed. */
+/* Holds the content that the library must have: a tree as in the interface, the current text
+ * as a string, and all texts that ever existed. */
 struct model {
     struct esp_branches tree;
     char now[LONGEST + 1];
@@ -291,13 +291,13 @@ static void check_iterations(const struct model *m, const struct esp_resumed *re
         const bool written = esp_branches_token(&m->tree, at, i)->iteration >= 0;
         const int index = esp_branches_token(b, at, i)->iteration;
         CHECK(index < resumed->count && (index >= 0 || !written || index == ESP_BY_FORGOTTEN));
-        CHECK(!written || index >= 0, "the iteration of token %d was read", i);
+        CHECK(!written || index >= 0, "token %d has an iteration, but the library lost it", i);
         if (index < 0)
             continue;
         const struct esp_iteration *it = esp_trace_at(&state->trace, index);
         const int place = i - resumed->iterations[index].place.length;
         CHECK(it->index == index && place >= 0 && place < it->committed_count);
-        CHECK(it->committed[place] == m->now[i] - 'a', "the iteration committed token %d", i);
+        CHECK(it->committed[place] == m->now[i] - 'a', "the iteration lacks token %d", i);
     }
 }
 
@@ -372,7 +372,7 @@ static void write_until_killed(int to, bool settle)
         if (settle)
             esp_keeper_settle(m.keeper);
         else
-            /* shorter than an iteration of a model, but not shorter than a disk access */
+            /* longer than a disk access, but shorter than an iteration of a model */
             usleep(10);
     }
 }
@@ -436,15 +436,15 @@ TEST(a_private_session_leaves_nothing)
     say(&m);
     iterate(&m);
     esp_keeper_settle(m.keeper);
-    CHECK(access(kept_path, F_OK) < 0, "no file is created");
+    CHECK(access(kept_path, F_OK) < 0, "a private session must create no file");
     esp_keeper_private(m.keeper, false);
     esp_keeper_settle(m.keeper);
-    CHECK(load(1, &text, err, sizeof err) == ESP_OK, "an earlier session stays: %s", err);
+    CHECK(load(1, &text, err, sizeof err) == ESP_OK, "the session was not kept: %s", err);
     check_tree(&m, &text);
     esp_kept_text_free(&text);
     esp_keeper_private(m.keeper, true);
     esp_keeper_settle(m.keeper);
-    CHECK(count_sessions() == 0, "kept sessions are deleted");
+    CHECK(count_sessions() == 0, "a session that becomes private must be deleted");
     esp_keeper_close(m.keeper);
     CHECK(kept_troubles == 0, "%s", kept_told);
     esp_branches_free(&m.tree);
@@ -605,15 +605,15 @@ TEST(an_export_has_texts_and_scores)
     const int iterations = count_of(recording, "\"type\":\"iteration\"");
     CHECK(iterations > 0 && count_of(recording, "\"scores\":[{\"p\":") == iterations, "%s",
           recording);
-    CHECK(count_of(recording, "{\"id\":") + 1 /* the end */ ==
+    CHECK(count_of(recording, "{\"id\":") + 1 /* the end event */ ==
               count_of(recording, ",\"text\":\""),
           "%s", recording);
     free(recording);
     kept_end();
 }
 
-/* Copies the library of version 2 from tests/vectors to the test's library, and executes
- * `change` on it. */
+/* Copies the library of version 2 from tests/vectors to the test's library. Executes the
+ * SQL statement `change` on the copy. */
 static void make_old(const char *change)
 {
     char sql[20000];
@@ -952,7 +952,7 @@ TEST(a_full_disk_is_reported_once)
           kept_told);
     esp_keeper_close(m.keeper);
     setrlimit(RLIMIT_FSIZE, &before);
-    CHECK(count_sessions() == 1, "the sessions kept before are still there");
+    CHECK(count_sessions() == 1, "the session that was kept before must still be there");
     esp_branches_free(&m.tree);
     free(m.seen);
     kept_end();

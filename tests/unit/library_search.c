@@ -51,7 +51,7 @@ TEST(words_are_found)
     kept_end();
 }
 
-/* A damaged index of words is rebuilt from the texts. */
+/* A damaged index of words must be rebuilt from the texts. */
 TEST(a_damaged_index_of_words_is_rebuilt)
 {
     static const char *const changes[] = {
@@ -140,7 +140,8 @@ static int count_any(void *user, const struct esp_kept_match *match)
     return 0;
 }
 
-/* The limits are larger than the planned times, because the machine may be busy. */
+/* The limits are larger than the times that the library should need, because the machine may be
+ * busy. */
 TEST(ten_thousand_branches_open_quickly)
 {
     enum { BRANCHES = 10000, EACH = 100 };

@@ -1,5 +1,5 @@
-/* logits.c - compares the forward pass with an independent implementation, and nodes of trees
- * with their paths alone.
+/* logits.c - compares the forward pass with an independent implementation, and each node of a
+ * tree with a pass over the node's path alone.
  *
  * tests/vectors/logits has small random models with the logits that the Hugging Face library
  * computes for one sequence. Every backend must agree, whether the sequence runs in one batch,
@@ -233,7 +233,8 @@ static int step_of_trees(const struct esp_backend *backend)
 #endif
 }
 
-/* Holds sums over the values of a row, for its relative difference from the reference. */
+/* Holds sums over the values of a row. Its relative difference from the reference is the root
+ * of error / norm. */
 struct difference {
     double error, norm; /* squared */
 };
@@ -251,9 +252,8 @@ static struct difference difference_of(struct setup *setup, int row, int token)
     return d;
 }
 
-/* Returns the difference of all rows together. Because of rounding, a row may choose another
- * expert if two are nearly equally likely. So for a mixture on CUDA, the worst row is
- * ignored. */
+/* Returns the difference of all rows together. If a row's two best experts are nearly equally
+ * likely, rounding can exchange them. So for a mixture on CUDA, the worst row is ignored. */
 static double join_rows(const struct setup *setup, const struct difference *d)
 {
     const bool mixed =
@@ -307,9 +307,9 @@ EACH_BACKEND(chunks_match_the_reference)
     check_chunks(backend, 16);
 }
 
-/* This test uses only the CPU, because CUDA's rounding may choose another token if two are
- * nearly equally likely. It uses one thread, which loads several panels of a transposed matrix
- * at a time. */
+/* This test uses only the CPU. If two tokens are nearly equally likely, CUDA's rounding can
+ * change which of them is chosen. The test uses one thread, which loads several panels of a
+ * transposed matrix at a time. */
 TEST(greedy_tokens_are_those_of_the_reference)
 {
     static struct setup setup;

@@ -171,14 +171,15 @@ TEST(a_step_wakes_the_thread_that_waits_for_it)
     }
     for (int i = 0; i < 50; i++)
         esp_mailbox_step(&served.mailbox);
-    /* discards steps that were requested too early */
+    /* leaving step mode discards steps that were requested too early */
     esp_mailbox_step_mode(&served.mailbox, false);
     wait_settled(&served);
     close_served(&served, thread);
     CHECK(served.taken == 50 && served.disordered == 0, "%d taken", served.taken);
 }
 
-/* The command to quit must be noticed while the thread waits for the pace and in step mode. */
+/* The command to quit must be noticed while the thread pauses to keep the pace, and while it
+ * waits for the next step in step mode. */
 TEST(quitting_takes_effect_at_once)
 {
     for (int round = 0; round < 2; round++) {

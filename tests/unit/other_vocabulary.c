@@ -198,7 +198,8 @@ void *realloc(void *memory, size_t size)
 static int allocations;
 #endif
 
-/* `warm` tells whether the encoder has encoded this text before. */
+/* Encodes a text, and compares the tokens with those of a new encoder. `warm` tells whether the
+ * encoder has encoded this text before. */
 static void check_encoder(struct esp_encoder *encoder, const struct esp_tokenizer *t,
                           const char *text, bool warm)
 {
@@ -501,7 +502,8 @@ static int text_of(const struct esp_engine *engine, int32_t *text, int most)
     return count;
 }
 
-/* `split` tells whether many tokens take several rows. */
+/* Checks the rows of a long text in the draft's cache. `split` tells whether many tokens take
+ * several rows. */
 static void check_rows(const struct esp_window *window, int length, bool split)
 {
     struct caches c = {.engine = open_pair(folder_path(), ESP_MATCH_TOKENS)};
@@ -556,8 +558,8 @@ TEST(the_text_is_the_same_in_windows_and_full_contexts)
     check_same_text(engine, "dynatree", 40, 300);
     check_same_text(engine, "linear:K=4", 40, 300);
     esp_engine_close(engine);
-    /* For the draft, the text takes more rows than the context has. So after some token,
-     * nothing more is drafted. */
+    /* In the draft's tokens, the text needs more rows than the context has. So from some
+     * token on, nothing more can be drafted. */
     CHECK(esp_engine_open(&engine, &options, err, sizeof err) == 0, "%s", err);
     check_same_text(engine, "dynatree", 0, 300);
     esp_engine_close(engine);

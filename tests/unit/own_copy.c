@@ -365,7 +365,7 @@ TEST(a_copy_is_the_target_quantised)
         snprintf(name, sizeof name, "self:%s", esp_own_copy_type(i));
         struct esp_engine *engine = open_engine(name);
         CHECK(esp_engine_draft(engine, &info) && info.copy && strcmp(info.name, name) == 0);
-        CHECK(!esp_engine_preset(engine, false), "the preset is for another draft");
+        CHECK(!esp_engine_preset(engine, false), "a copy must not get the draft's preset");
         esp_engine_close(engine);
     }
     struct esp_engine *engine = open_engine("self");

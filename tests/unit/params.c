@@ -1,5 +1,5 @@
-/* Tests parameters of drafters and verifiers: they must be parsed, values out of range must be
- * refused, and printed parameters must be readable again. */
+/* Tests parameters of drafters and verifiers. They must be parsed, and values out of range must
+ * be refused. Parameters that were printed must be readable again. */
 #include <stdio.h>
 #include <string.h>
 

@@ -149,7 +149,7 @@ static char *draw(const struct esp_iteration *it, esp_token_text *text,
     return ended;
 }
 
-/* Writes the picture to a file, runs `command FILE` and returns what it prints. */
+/* Writes the picture to a file, runs `command FILE`, and returns the output of the command. */
 static char *through(const char *command, const char *bytes, size_t size)
 {
     char path[] = "/tmp/espalier-picture-XXXXXX", line[256];
@@ -468,7 +468,7 @@ static void pretend(const char *script)
     setenv("ESPALIER_DOT", path, 1);
 }
 
-/* Draws with the script as the helper. Returns what it printed, or NULL. */
+/* Draws a picture with the script as the helper. Returns the script's output, or NULL. */
 static char *run_pretended(void)
 {
     size_t size;

@@ -23,7 +23,7 @@ struct live {
     struct esp_recorder *recorder;
     bool stepping;             /* true if frames of draft passes and stages are stored, too */
     char *frames[MOST_FRAMES]; /* `count` frames, in order */
-    /* for each frame, the number of steps that it shows of an unfinished iteration */
+    /* steps[i] is the number of steps of an unfinished iteration that frame i shows */
     int steps[MOST_FRAMES];
     int count, step;
 };
@@ -163,8 +163,8 @@ static void make_toy(struct toy *toy, int context)
     toy->closeness = 0.6;
 }
 
-/* When the recording ends, the generation has ended, too. So the last iteration looks different
- * and is not compared. */
+/* At the end of a recording, the generation has ended. So the screen of the last iteration
+ * differs from the live screen, and is not compared. */
 TEST(every_iteration_looks_as_in_the_live_session)
 {
     struct toy toy;
@@ -358,8 +358,8 @@ TEST(markers_and_searches_move_the_player)
     CHECK(esp_player_seek(player, second, 0, err, sizeof err) == 0);
     CHECK(esp_player_iteration(player) == 6 && esp_player_marker(player, 1) == -1);
     CHECK(esp_player_marker(player, -1) == first);
-    /* Each iteration writes " the old king fell", so a match of "fell the" spans two of
-     * them. */
+    /* Each iteration writes " the old king fell", so a match of "fell the" begins in one
+     * iteration and ends in the next. */
     CHECK(esp_player_go(player, 0, err, sizeof err) == 0);
     int at = esp_player_find(player, "fell the", 1);
     CHECK(esp_player_seek(player, at, 0, err, sizeof err) == 0);
@@ -410,8 +410,8 @@ TEST(a_recording_plays_at_the_requested_speed)
     replay_close(&replay);
 }
 
-/* If the original speed is not chosen, fast iterations are slowed down so that users can follow
- * them. */
+/* Unless the user chooses the original speed, fast iterations are slowed down so that users can
+ * follow them. */
 TEST(fast_iterations_are_slowed_down)
 {
     struct replay replay;

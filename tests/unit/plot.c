@@ -10,7 +10,7 @@
 
 enum { SERIES = 20, PLAIN = 5 /* the index of plain decoding */, POINTS = 3, SAMPLE = 600 };
 
-/* A plot as an SVG text that has one shape per line. */
+/* Holds a plot as SVG text, with one shape per line. */
 struct picture {
     char *svg;
     double width, height;
@@ -77,7 +77,7 @@ static double number(const char *line, const char *name)
     return at && at < strchr(line, '\n') ? atof(at + strlen(begin)) : NAN;
 }
 
-/* Writes the points of a path. Returns how many there are. */
+/* Stores the points of a path in `points`. Returns the number of points. */
 static int points_of(const char *line, double points[64])
 {
     int count = 0;
@@ -107,8 +107,8 @@ static void add_shape(const char *line, double left, double top, char sample[SAM
                                  points[2 * i] - left, points[2 * i + 1] - top);
 }
 
-/* Writes the sample of a series in the legend. The sample consists of all shapes on the same
- * line to the left of the label. Their positions are relative to the label. */
+/* Stores in `sample` how the legend shows a series. The sample consists of all shapes on the
+ * same line to the left of the label. Their positions are relative to the label. */
 static void sample_of(const struct picture *p, int index, char sample[SAMPLE])
 {
     char label[32];
@@ -167,8 +167,9 @@ TEST(twenty_kinds_of_bars_can_be_distinguished)
     free(p.svg);
 }
 
-/* Writes the points of the first path of this kind in `svg`. Returns the text after the start
- * of this path, in which the next path can be found. Returns NULL if there is no such path. */
+/* Stores the points of the first path of this kind in `svg`. Returns the text after the start
+ * of this path, so that the caller can find the next one. Returns NULL if there is no such
+ * path. */
 static const char *next_of(const char *svg, const char *kind, double points[64])
 {
     char class[32];

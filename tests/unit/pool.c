@@ -48,7 +48,7 @@ static void wait_for(double seconds)
 
 struct step {
     atomic_int ran[MOST];
-    atomic_int on[8]; /* how many parts are running with each thread number */
+    atomic_int on[8]; /* number of parts that are running, for each thread number */
     atomic_int threads, faults, helped;
     double helper_sleeps; /* how many seconds a helper sleeps in its first part */
 };

@@ -201,7 +201,7 @@ TEST(an_own_copy_is_divided_with_its_target)
 
 /* ------------------------------------------------------------------ failures */
 
-/* Returns whether all children end within a few seconds. */
+/* Returns whether all child processes end within a few seconds. */
 static bool no_child_is_left(void)
 {
     const struct timespec moment = {.tv_nsec = 10000000};
@@ -283,7 +283,7 @@ TEST(the_user_can_wait_for_a_rank_that_hangs)
     esp_model_close(model);
 }
 
-/* After ranks were started again, the weights need not be opened again, but the caches must be.
+/* After a restart of the ranks, the weights stay open, but the caches must be opened again.
  * Results must be bit-identical. */
 TEST(killed_ranks_are_started_again_once)
 {
@@ -387,8 +387,8 @@ TEST(laps_of_many_exchanges_are_merged)
     esp_model_close(model);
 }
 
-/* Ranks can leave an exchange at different times. So the slowest rank may have computed for
- * longer than rank 0 has computed and waited. */
+/* Ranks can leave an exchange at different times. So the computing time of the slowest rank can
+ * exceed the time that rank 0 spent computing and waiting. */
 TEST(last_lap_of_rank_0_takes_as_long_as_its_exchange)
 {
     struct esp_ranks *r = calloc(1, sizeof *r);

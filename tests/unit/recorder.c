@@ -305,7 +305,7 @@ TEST(a_file_has_one_recorder_at_a_time)
         CHECK(!open_recorder(recorded_path(), true, NULL));
         CHECK(strstr(err, recorded_path()) && strstr(err, "another session records to it"),
               "%s", err);
-        recorded_mark(first, "the first goes on");
+        recorded_mark(first, "the first recorder still records");
         CHECK(esp_recorder_close(first, err, sizeof err) == 0, "%s", err);
         struct esp_recording *recording = recorded_open();
         CHECK(esp_recording_events(recording) == 2);

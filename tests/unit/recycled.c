@@ -60,9 +60,9 @@ TEST(a_new_row_of_a_token_replaces_the_old_one)
     esp_recycled_close(&one);
 }
 
-/* The expected rates are computed by hand. A new row has class 0. The prior of class 0 has the
- * weight of 16 observed rows. In the prior, the first place is right with probability .2, and
- * the k-th place with probability .8 * .4 / k^2. */
+/* The test computes the expected rates itself. A new row has class 0. The prior of class 0 has
+ * the weight of 16 observed rows. In the prior, the first token of a row is right with
+ * probability .2, and the k-th token with probability .8 * .4 / k^2. */
 TEST(rates_are_learned_per_class)
 {
     CHECK(esp_recycled_open(&one, "a", 100, false) == ESP_OK);
@@ -77,7 +77,7 @@ TEST(rates_are_learned_per_class)
     CHECK(fabs(esp_recycled_rate(&one, row, 1) - (1 + 16 * 0.08) / 17) < 1e-12);
     for (int i = 0; i < 5; i++)
         esp_recycled_learn(&one, 5, 20);
-    /* This adds one trial in each of the classes 0, 1 and 2, and two in class 3. */
+    /* The five calls add one trial in each of the classes 0, 1 and 2, and two in class 3. */
     CHECK(row->streak == 3);
     CHECK(fabs(esp_recycled_rate(&one, row, 0) - (2 + 16 * 0.8) / 18) < 1e-12);
     esp_recycled_learn(&one, 5, 99);
@@ -96,8 +96,8 @@ static int by_value(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Writes the probabilities of all paths through the matrix from `token`. Returns how many there
- * are. */
+/* Writes the probabilities of all paths through the matrix from `token`. Returns the number of
+ * paths. */
 static int list_paths(int32_t token, double above, int depth, double *value)
 {
     const struct esp_recycled_row *row = esp_recycled_of(&one, token);
@@ -190,7 +190,7 @@ TEST(sources_join_in_one_tree)
 
 /* ------------------------------------------------------------------ the toy backend */
 
-/* Writes the likeliest tokens after a node of the last tree, by descending probability. */
+/* Writes the likeliest tokens after a node of the last tree, the likeliest first. */
 static void likeliest(const struct drafting *d, int node, int32_t tokens[WIDTH])
 {
     int32_t context[1024];

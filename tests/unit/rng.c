@@ -6,7 +6,7 @@
 #include "tests/check.h"
 #include "engine/support/rng.h"
 
-/* Compares numbers with the known numbers of Random123's philox4x32-10. */
+/* Compares numbers with the answers that Random123 publishes for philox4x32-10. */
 TEST(philox_gives_the_known_answers)
 {
     static const struct {

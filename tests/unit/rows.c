@@ -109,7 +109,7 @@ EACH_BACKEND(largest_entries_equal_those_of_a_sort)
     }
 }
 
-/* Computes softmax as the comment in row_ops.def defines it, with a sort. */
+/* Computes softmax with a sort, as the comment in row_ops.def defines it. */
 static void reference_softmax(const float *x, int n, const struct esp_sampling *s, double *p)
 {
     static struct ranked order[WIDE];

@@ -1,7 +1,7 @@
 /* rows_agree.c - compares operations on rows on the CUDA and CPU backends, for the same values.
  *
  * The results of softmax, top-k, draws and normalisation must be bit-identical, because the
- * kernels do the CPU's operations in the CPU's order. Only sums that the CPU adds in another
+ * kernels do the CPU's operations in the CPU's order. Only sums that CUDA adds in a different
  * order (combine, ratio_masses, ratio_residual) may differ in the last bits of a double.
  */
 #include <math.h>
@@ -141,7 +141,7 @@ static void compare_logits(struct pair *p, int trials)
         const int kind = below(LOGIT_KINDS), count = 1 + below(ROWS), ks[] = {1, 3, 8, 9, 64};
         int32_t which[ROWS];
         for (int i = 0; i < ROWS; i++)
-            /* different rows, because 5 and ROWS have no common factor */
+            /* these rows are all different, because 5 and ROWS have no common factor */
             which[i] = (i * 5 + trial) % ROWS;
         for (int i = 0; i < count; i++)
             write_logits(p, which[i], (kind + i / 2) % LOGIT_KINDS);
@@ -170,7 +170,7 @@ static void write_distribution(struct pair *p, int at)
     BOTH(p, write_row, at, row[0]);
 }
 
-/* Draws from 40 / `each` rows, `each` times in succession from each of them. */
+/* Draws `each` times in succession from each of 40 / `each` rows. */
 static void compare_draws(struct pair *p, int per, int each)
 {
     enum { DRAWS = 40, PER = 40 };
@@ -329,7 +329,8 @@ TEST(a_row_does_not_depend_on_the_others)
     close_backends(&p);
 }
 
-/* Asynchronous calls must not overwrite each other's arguments, in any order. */
+/* Asynchronous calls must not overwrite each other's arguments, no matter in which order the
+ * calls are made. */
 TEST(asynchronous_calls_keep_their_own_arguments)
 {
     const int calls = check_quick() ? 1500 : 6000;

@@ -25,7 +25,7 @@ static const char *const drawing[] = {
 };
 enum { DRAWING = sizeof drawing / sizeof *drawing, MOST = 64 };
 
-/* The text that a session wrote, and how many random numbers the session used. */
+/* Holds the text that a session wrote, and counts how many random numbers it used. */
 struct outcome {
     int32_t text[MOST];
     int length;
@@ -132,9 +132,9 @@ static float sixteenths(double u)
 }
 
 /* Makes a model whose logits do not depend on precision or on the order of sums. Its layers add
- * nothing. Its embedding has only 1 and -1, which the norm does not change, and its head has
- * only multiples of 1/16. So the output depends only on the last token. The heads of target and
- * draft have some rows in common. */
+ * nothing to their inputs. Its embedding has only the values 1 and -1, which the norm does not
+ * change. Its head has only multiples of 1/16. So the output depends only on the last token.
+ * The heads of target and draft have some rows in common. */
 static void make_model(struct random_model *m, bool draft)
 {
     static const struct random_shape shape = {"exact", 1,     HIDDEN,     2,     1,

@@ -78,7 +78,7 @@ TEST(loading_and_failing)
     scene_close(&scene);
 }
 
-/* While other models are loaded, the screen must still show the old text. */
+/* While different models are being loaded, the screen must still show the old text. */
 TEST(loading_others)
 {
     struct scene scene;
@@ -226,7 +226,7 @@ TEST(which_drafts_were_accepted)
     const bool empty = strstr(text, "is counted here") != NULL;
     free(text);
     scene_close(&scene);
-    CHECK(empty, "after a change of a setting, counts start again");
+    CHECK(empty, "after a change of a setting, counts must start at 0 again");
 }
 
 TEST(help_and_choices)
@@ -331,7 +331,7 @@ TEST(every_size_can_be_drawn)
     scene_close(&scene);
 }
 
-/* While the user scrolls through the text, the view must not move. */
+/* When the user has scrolled through the text, new text must not move the view. */
 TEST(the_text_can_be_scrolled)
 {
     struct scene scene;

@@ -99,7 +99,7 @@ TEST(a_selector_gives_the_result_of_its_network)
     double most = 0;
     for (int a = 0; a < ESP_ACTIONS; a++)
         most = fmax(most, fabs(net.logits[a]));
-    for (int a = 0; a < ESP_ACTIONS; a++) /* the logits differ by rounding to 8 bits */
+    for (int a = 0; a < ESP_ACTIONS; a++) /* a selector rounds its weights to 8 bits */
         CHECK(fabs(net.logits[a] - score.logits[a]) < 0.03 * most, "logit %d: %g, not %g", a,
               (double)score.logits[a], net.logits[a]);
     esp_selector_close(&s);
@@ -220,8 +220,8 @@ TEST(features_are_entropies_and_divergences)
 
 struct chosen {
     struct esp_shape_choice choice[64];
-    /* rows_before: in how many iterations the first draft pass also computed the token before
-     * the root */
+    /* rows_before is the number of iterations in which the first draft pass also computed the
+     * token before the root */
     int count, rows_before;
 };
 
@@ -275,7 +275,7 @@ TEST(nde_chooses_the_same_shapes_without_stored_draft_distributions)
 }
 
 /* In a target of twice the width, hidden states contain all numbers twice, but sums are
- * computed in another order. */
+ * computed in a different order. */
 TEST(nde_chooses_the_same_shapes_with_a_wider_target)
 {
     static struct chosen chosen[2];

@@ -177,7 +177,7 @@ TEST(the_shape_follows_what_is_learned)
     while (drafting_step(&d) && d.session->iteration.index < 15)
         deepest = d.session->iteration.deepest;
     CHECK(deepest == 12, "depth %d", deepest);
-    d.toy.closeness = 0; /* the draft knows nothing, so the root gets many children */
+    d.toy.closeness = 0; /* the draft only guesses, so the root gets many children */
     drafting_restart(&d, 1);
     while (drafting_step(&d))
         if (d.session->iteration.position < 180)
@@ -232,7 +232,7 @@ static void open_pair(struct drafting *d, const char *drafter, double temperatur
 {
     static char target[] = "large", draft[] = "small";
     drafting_open(d, &(struct drafting_setup){.drafter = drafter, .temperature = temperature});
-    esp_session_close(d->session); /* opened again below, with other names of models */
+    esp_session_close(d->session); /* opened again below, with different names of models */
     d->toy.target.name = target;
     d->toy.draft.name = draft;
     struct esp_session_options options = {.drafter = drafter,

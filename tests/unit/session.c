@@ -40,7 +40,7 @@ static int generate(struct esp_session *session, int count, int32_t *text)
     return length;
 }
 
-/* Writes the text of plain decoding without the project's code, by the argmax of the toy
+/* Writes the text of plain decoding. Uses none of the engine's code, only the argmax of the toy
  * model's distribution. */
 static void plain(int32_t first, int count, int32_t *text)
 {

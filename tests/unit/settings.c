@@ -17,7 +17,7 @@ enum { VOCABULARY = 12, CONTEXT = 64 };
 static struct toy toy;
 static char err[512];
 
-/* Writes a text that gives the setting another value than its default. */
+/* Writes a text that gives the setting a value that differs from its default. */
 static void another(int index, char *text, size_t size)
 {
     struct esp_value_info info;
@@ -160,7 +160,7 @@ TEST(values_out_of_range_open_no_session)
 
 /* ------------------------------------------------------------------ options of an engine */
 
-/* Returns a value of an option that is not its default. */
+/* Returns a value of an option that differs from its default. */
 static const char *option_text(const struct esp_value_info *option)
 {
     switch (option->kind) {
@@ -297,7 +297,7 @@ TEST(a_recording_has_all_settings)
     struct esp_recording_header header = {.values = others()};
     struct esp_recorder_options options = {.path = recorded_path(), .force = true};
     struct esp_recorder *recorder;
-    esp_values_forget_texts(&header.values); /* prompts already contain these texts */
+    esp_values_forget_texts(&header.values); /* recorded prompts contain these texts */
     CHECK(esp_recorder_open(&recorder, &options, &header, err, sizeof err) == 0, "%s", err);
     CHECK(esp_recorder_close(recorder, err, sizeof err) == 0, "%s", err);
     struct esp_recording *recording = recorded_open();

@@ -90,7 +90,7 @@ TEST(histories_have_a_limited_size)
     CHECK(!esp_trace_at(trace, ESP_KEPT) && !esp_trace_at(trace, -1));
     float values[ESP_POINTS];
     esp_trace_values(trace, scene_king(0), "tauh", values);
-    for (int i = 0; i < course->count; i++) { /* each value must come from its iteration */
+    for (int i = 0; i < course->count; i++) { /* each point must have its iteration's values */
         const struct esp_course_point *point = &course->points[i];
         CHECK(values[i] == (float)scene_king(point->index)->gauges[0].after);
         CHECK(point->written == 4 * (point->index + 1), "the sums continue");

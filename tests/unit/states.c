@@ -465,7 +465,7 @@ ON_BOTH(states_that_are_not_available_are_refused)
     close_runner(&r);
 }
 
-/* In default mode, a prompt of 100 rows uses other products than in exact mode. */
+/* In default mode, a prompt of 100 rows uses different matrix products than in exact mode. */
 TEST(modes_differ_only_by_rounding)
 {
     static struct runner r;
@@ -589,7 +589,7 @@ ON_BOTH(a_shortened_text_continues_like_a_new_one)
                 const int length = (int)(check_uniform(&state) * (r.cache.length + 1));
                 esp_kv_cache_cut(&r.cache, length);
                 CHECK(r.cache.length <= length);
-                /* the text continues with other tokens than before */
+                /* from here, the text gets different tokens than before */
                 for (int i = r.cache.length; i < TOKENS; i++)
                     r.text[i] = (int32_t)(check_uniform(&state) * VOCABULARY);
             }

@@ -203,7 +203,7 @@ EACH_BACKEND(a_deferred_answer_does_not_hide_a_value_that_is_not_a_number)
 
 /* ------------------------------------------------------------------ savings */
 
-/* A small model on a backend, for passes of one row each. */
+/* Holds a small model on a backend. The tests run passes of one row with it. */
 struct small {
     struct random_model model;
     struct esp_weights *weights;
@@ -375,7 +375,7 @@ struct wait_count {
     int iterations;
 };
 
-/* Returns how many calls draw further children, for all nodes of a tree. The first four
+/* Returns the number of calls that draw further children of a tree's nodes. The first four
  * children of a node are drawn in the pass of the node. Then come calls for 4, 8, 16, 16, ...
  * more children. */
 static int refills(const struct esp_tree *tree)

@@ -229,7 +229,7 @@ TEST(streamed_layers_give_the_same_bits)
 
 enum { LAYERS = 7, HIDDEN = 64 };
 
-/* A model that has many layers in one file. Only some of them fit in memory. */
+/* Holds a model that has many layers in one file. Only some of them fit in memory. */
 struct made {
     struct runner runner;
     struct esp_model model;

@@ -68,7 +68,7 @@ static void check_automaton(const struct esp_suffix *s, int length)
         if (from < 0)
             continue;
         memcpy(words, text + from, (size_t)count * sizeof *words);
-        if (trial % 3 == 0) /* changes the sequence, so that it may not occur */
+        if (trial % 3 == 0) /* after this change, perhaps the sequence does not occur */
             words[count - 1] = (words[count - 1] + 1) % 5;
         const int n = occurrences(length, words, count, &end);
         const int32_t state = state_of(s, words, count);
@@ -77,7 +77,7 @@ static void check_automaton(const struct esp_suffix *s, int length)
         if (n > 0)
             CHECK(s->state[state].count == n && s->state[state].end == end &&
                       s->state[state].length >= count,
-                  "it occurs %d times, not %d; it last ends at %d, not %d",
+                  "the sequence occurs %d times, not %d; it last ends at %d, not %d",
                   s->state[state].count, n, s->state[state].end, end);
     }
 }
@@ -102,15 +102,15 @@ TEST(the_automaton_knows_every_sequence)
 
 /* ------------------------------------------------------------------ guesses */
 
-/* A guess of the brute-force search, with the path that leads to it. */
+/* Holds a guess of the brute-force search, and the path that leads to the guess. */
 struct path {
     int32_t words[64]; /* tokens of the match, then of the path */
     int match, depth;
     double d;
 };
 
-/* Counts how often each token follows a sequence in the text, and finds where each occurs last.
- * Returns the sum of the counts. */
+/* Counts how often each token follows a sequence in the text, and finds the last place where
+ * each token follows it. Returns the sum of the counts. */
 static int follow(int length, const int32_t *words, int count, int *times, int *end)
 {
     int total = 0;
@@ -180,8 +180,8 @@ static double grow_plainly(int length, int match, const struct esp_guess_plan *p
     return sum;
 }
 
-/* The guesses must have the same values D as the guesses of the best match, in the order in
- * which they were added. Nodes with equal D may come in any order. */
+/* The values D of the guesses must equal those that a plain search finds for the best match.
+ * The guesses must be in descending order of D. Nodes with equal D may come in any order. */
 TEST(guesses_are_the_likeliest_continuations_of_the_best_match)
 {
     static struct esp_guess guesses[ESP_GUESSES];

@@ -1,5 +1,5 @@
 /* Tests the program in a terminal: how fast it draws, how much processor time it takes, and how
- * it handles difficult input. However the program ends, the terminal must be restored. */
+ * it handles difficult input. No matter how the program ends, the terminal must be restored. */
 #include <dirent.h>
 #include <math.h>
 #include <signal.h>
@@ -211,7 +211,7 @@ TEST(the_interface_uses_little_processor_time)
     struct pty pty;
     open_writing(&pty, 120, 36);
     if (thread_seconds(pty.pid) < 0) {
-        quit(&pty); /* this kernel does not report the time of a thread */
+        quit(&pty); /* this system does not report the time of a thread */
         return;
     }
     for (int round = 0; round < 5 && (least[0] > GOAL || least[1] > GOAL); round++)
@@ -223,7 +223,7 @@ TEST(the_interface_uses_little_processor_time)
         }
     quit(&pty);
     printf("    interface thread: %.2f %% of a processor at full speed, %.2f %% at 12/s; "
-           "scaled to the machine of the limit, %.2f %% and %.2f %%\n",
+           "scaled to the machine that the limit is for, %.2f %% and %.2f %%\n",
            100 * measured[0], 100 * measured[1], 100 * least[0], 100 * least[1]);
     CHECK(least[0] <= GOAL && least[1] <= GOAL, "%.1f %% and %.1f %%, want %.0f %%",
           100 * least[0], 100 * least[1], 100 * GOAL);
@@ -267,9 +267,9 @@ static void rest(struct pty *pty, double seconds)
         pty_read(pty, end - pty_now());
 }
 
-/* On a slow line, a key may arrive in pieces. An Escape becomes a key by itself after a while.
- * While text is generated, a frame is drawn during this wait. Drawing the frame must not end
- * the wait for the other pieces. */
+/* On a slow line, the bytes of a key can arrive in pieces. If nothing follows an Escape for a
+ * while, this byte is the key Esc. While text is generated, a frame is drawn during this wait.
+ * Drawing the frame must not end the wait. */
 TEST(a_key_in_pieces_is_one_key)
 {
     struct pty pty;
@@ -356,8 +356,8 @@ static void was_restored(const struct pty *pty, const char *how)
     CHECK(shows_cursor(pty), "%s leaves the cursor hidden", how);
 }
 
-/* Sends a signal to a thread of the engine. `which` is the thread's number if the first thread
- * of the program is not counted. Returns whether there is such a thread. */
+/* Sends a signal to a thread of the engine. `which` is the thread's number, without counting
+ * the first thread of the program. Returns whether there is such a thread. */
 static bool signal_thread(pid_t pid, int number, int which)
 {
     char path[64];

@@ -166,7 +166,7 @@ static bool looks_alike(const struct esp_theme *theme, int one, int other, int c
 }
 
 /* With few colours or none, no theme may draw text in a colour that the background
- * may also have. Styles that must differ must still differ. */
+ * can also have. Styles that must differ must still differ. */
 TEST(themes_can_be_read_with_few_colours)
 {
     static const int counts[] = {0, 8, 16, 256};
@@ -224,9 +224,9 @@ static int32_t of_256(int number)
     return level[at / 36] << 16 | level[at / 6 % 6] << 8 | level[at % 6];
 }
 
-/* Every theme with colours sets its own background. On it, text must have a contrast of at
- * least 4.5 to 1, and lines and bars of at least 3 to 1. This is checked with all colours and
- * with 256. */
+/* Every theme with colours sets its own background. On this background, text must have a
+ * contrast of at least 4.5 to 1, and lines and bars of at least 3 to 1. This is checked with
+ * all colours and with 256. */
 TEST(themes_have_contrast)
 {
     static const int drawn[] = {ESP_STYLE_EDGE,      ESP_STYLE_FRAME,      ESP_STYLE_SPARK,

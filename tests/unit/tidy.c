@@ -107,8 +107,9 @@ static void check_order_and_centre(void)
     CHECK(top == 0 && bottom == height - 1);
 }
 
-/* Returns whether the subtree of `at` is as high as possible. This is true if the subtree, one
- * row higher, would touch the subtrees of earlier siblings or leave no free row between. */
+/* Returns whether the subtree of `at` is as high as possible. This is true if, one row
+ * higher, it would touch the subtrees of earlier siblings, or no free row would be left between
+ * them. */
 static bool is_tight(int at)
 {
     short *cells = calloc(COLUMNS * (ROWS + 1), sizeof *cells), *lower = cells + COLUMNS;

@@ -98,8 +98,8 @@ static struct esp_train_options options_for(const char *output, const char *loss
 
 /* ------------------------------------------------------------------ the target's trees */
 
-/* Writes the tokens on the path from the root to `node` into a text. Returns the position of
- * the node. */
+/* Writes the tokens on the path from the root to `node` into a text. Returns the position
+ * of the node in the text. */
 static int put_path(const struct esp_training_sample *sample,
                     const struct esp_teacher_shape *shape, int root, int node, int32_t *tokens)
 {
@@ -112,8 +112,8 @@ static int put_path(const struct esp_training_sample *sample,
     return at;
 }
 
-/* Lets the model in `folder` grow trees at every n-th token of a text. Compares them with
- * passes that run each path as a text. */
+/* Lets the model in `folder` grow trees at the tokens 0, `every`, 2 * `every`, ... of a text.
+ * Compares the trees with passes that run each path as a text. */
 static void check_trees(const char *folder, int tokens, int every)
 {
     struct esp_teacher_shape shape = {.length = tokens, .every = every, .k = 3, .depth = 4};

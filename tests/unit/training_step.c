@@ -43,7 +43,7 @@ static void read_batch(struct reference_batch *b)
         CHECK(b->position[i] == (int)rows[i][1] && b->parent[i] == (int)rows[i][2] &&
                   b->first[i] == (int)rows[i][3] && b->seen[i] == (int)rows[i][4] &&
                   b->depth[i] == (int)rows[i][5],
-              "row %d has another position than in PyTorch", i);
+              "row %d does not have the position that it has in PyTorch", i);
     }
     read_tensor("", "feature", b->feature, (size_t)b->rows.pass_end[0] * H);
     read_tensor("", "target_feature", b->target_feature, (size_t)n * H);

@@ -134,7 +134,7 @@ TEST(draws_are_remembered_in_order)
     for (int i = 0; i <= CAPACITY; i++)
         CHECK(esp_tree_draw(&b, 0, 3, 0.5) == 1, "repetition %d", i);
     CHECK(esp_tree_draw(&b, 0, 3, 0.5) == -1,
-          "a token may be drawn again at most as often as the tree may have nodes");
+          "a token must not be drawn more often than the tree can have nodes");
     CHECK(esp_tree_draws(&b, 0, NULL, 0) == CAPACITY + 1);
     esp_tree_close(&b);
 }

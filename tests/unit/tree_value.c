@@ -152,8 +152,8 @@ TEST(traversal_gives_the_tokens_of_its_order)
 
 enum { FEW = 3, TREES = FEW * FEW * FEW * FEW * FEW };
 
-/* A pair of models in which the next token depends only on the previous token. The root is
- * token 0. */
+/* Holds a pair of models in which the next token depends only on the previous token. The root
+ * is token 0. */
 struct chain {
     double p[FEW][FEW], q[FEW][FEW];
     const double *p_at[ESP_ROLLOUT_ROWS], *q_at[ESP_ROLLOUT_ROWS];
@@ -209,9 +209,9 @@ static void draw_rollouts(struct chain *c, unsigned long long *state)
     }
 }
 
-/* Returns the probability that a verifier continues from a node after token `last` to child
- * `which` of these draws. If there is one draw, this follows the definition of speculative
- * sampling. Otherwise it uses the verifier's formula. */
+/* Returns the probability that a verifier continues from a node to its child `which`. The
+ * node's token is `last`, and its children have the tokens `draws`. For one child, this follows
+ * the definition of speculative sampling. Otherwise it uses the verifier's formula. */
 static double step(const struct chain *c, const struct esp_verifier_ops *rule, int32_t last,
                    const int32_t *draws, int count, int which)
 {

@@ -72,7 +72,7 @@ static size_t take(const char *bytes, size_t length, bool interface)
         return own_sequence(bytes, length, interface);
     if (*bytes == '\n' || *bytes == '\t' || (interface && (*bytes == '\b' || *bytes == '\r')))
         return 1;
-    if (*bytes == '\r') /* is allowed at the end of a line and before a progress bar */
+    if (*bytes == '\r') /* allowed only at the end of a line and before a progress bar */
         return length == 1 || strchr("\r\n[\033", bytes[1]) != NULL;
     utf8proc_ssize_t n =
         utf8proc_iterate((const utf8proc_uint8_t *)bytes, (utf8proc_ssize_t)length, &c);

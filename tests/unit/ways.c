@@ -1,5 +1,5 @@
 /* Tests the two ways to multiply by quantised weights on a processor with a tile unit. Tests
- * how one is chosen, how their times are measured, and how the times are stored in a file.
+ * how one of them is chosen, how their times are measured, and how a file stores the times.
  *
  * The test makes up a processor. One way uses the tile unit, which tests/emu/tiles.h emulates.
  * The other way uses the best vector instructions of this machine. Both ways read activations
@@ -26,7 +26,7 @@ static const struct random_shape shape = {
     "mixed types", 2,     256,   4,    2,     24,   64, VOCABULARY, 24,
     ESP_Q8_0,      false, false, true, false, false};
 
-static const struct esp_cpu_isa *vectors, *unit; /* instructions that each way uses */
+static const struct esp_cpu_isa *vectors, *unit; /* the instruction sets of both ways */
 static struct esp_cpu_isa both;
 static struct esp_cpu_backend *cpu;
 static struct random_model model;
@@ -212,7 +212,7 @@ static void leave_home(const char *home)
 }
 
 /* Reads the processor's times from the file or measures them, as an engine does. Returns the
- * number of products that were computed for this. */
+ * number of products that were computed to measure them. */
 static int use(void)
 {
     memset(&cpu->way_times, 0, sizeof cpu->way_times);

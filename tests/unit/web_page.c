@@ -382,7 +382,7 @@ static double linear(int value)
     return c <= 0.04045 ? c / 12.92 : pow((c + 0.055) / 1.055, 2.4);
 }
 
-/* Returns the relative luminance of a colour of page.css. There, it is written in the form
+/* Returns the relative luminance of a colour of page.css. This file writes a colour in the form
  * "--NAME: light-dark(#rrggbb, #rrggbb)". */
 static double luminance(const char *name, bool dark)
 {

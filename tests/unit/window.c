@@ -1,6 +1,6 @@
-/* window.c - tests attention windows. A token must see the same tokens as in StreamingLLM,
- * no matter what was dropped from the cache, drafted or undone. A text may become longer than
- * the context.
+/* window.c - tests attention windows. A token must attend to the same tokens as in
+ * StreamingLLM, no matter what was dropped from the cache, drafted or undone. A text can become
+ * longer than the context.
  *
  * tests/vectors/window.json has logits and greedy texts of the built-in target. An independent
  * implementation computed them by another method.
@@ -390,8 +390,8 @@ TEST(invalid_windows_are_refused)
 
 /* ------------------------------------------------------------------ sampling */
 
-/* Compares sampled texts with texts of plain passes. These have the same window, but a cache
- * that drops nothing. */
+/* Compares sampled texts with texts of plain passes. The plain passes have the same window, but
+ * a cache that drops nothing. */
 TEST(sampling_follows_the_target_with_the_same_window)
 {
     const struct esp_lossless_plan plan = {.trials = check_quick() ? 20 : 100, .tokens = 6};

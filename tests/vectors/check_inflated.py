@@ -5,7 +5,7 @@
 
 Makes each model twice as wide and three layers deeper, and prints the largest difference of the logits. If the layers of a
 model differ from each other, it becomes wider, but not deeper. The exit code is 1 if a difference is above 1e-3, or if the
-new folder has other tensors than transformers expects. Needs torch and transformers 5. No test runs this script.
+tensors of the new folder are not those that transformers expects. Needs torch and transformers 5. No test runs this script.
 """
 import pathlib
 import subprocess

@@ -5,7 +5,7 @@ decoding, and the perplexity.
     check_with_llama_cpp.py ESPALIER FILE.gguf TEXT_FILE
 
 Prints one line for each comparison. llama.cpp rounds activations to 8 bits if weights are
-quantised. Then it can choose another token than espalier where two logits are nearly equal. So
+quantised. Then its token can differ from espalier's token where two logits are nearly equal. So
 llama.cpp also runs the same weights as floats (`espalier quantize FILE ... --type f32`). With these
 weights, the tokens must be equal. Needs llama-cpp-python. `make check` does not run this script.
 """

@@ -22,12 +22,12 @@ FOLDERS = ["gemma2", "gemma3", "phi3-short", "phi3-long", "phi3-partial", "olmo2
            "granite", "qwen3-moe", "gpt-oss", "lfm2", "qwen3-5", "qwen3-5-tied", "qwen3-5-moe",
            "granite-hybrid", "granite-hybrid-moe", "qwen3-next", "nemotron-h", "nemotron-h-moe",
            "lfm2-moe"]
-# This folder is converted twice. The second file is like those of llama.cpp's first converter for this
-# family, which left the mixer's matrices in one tensor, as in the folder.
+# This folder is converted twice. The second file has the form that llama.cpp's first converter for
+# this family wrote. As in the folder, the mixer's matrices are in one tensor.
 OLD = "qwen3-next"
-# Folders of tests/vectors/heads, which are converted together with their MTP layer.
+# These folders of tests/vectors/heads are converted together with their MTP layer.
 MTP = ["mtp-qwen3-5", "mtp-qwen3-5-moe", "mtp-qwen3-next"]
-# The folder whose MTP layer is also converted to a separate file.
+# The MTP layer of this folder is also converted to a separate file.
 ALONE = "mtp-qwen3-5"
 
 
@@ -97,7 +97,7 @@ def convert(converter, folder, path, no_mtp=True, mtp_only=False, old=False):
 
 def main():
     converter = load_converter(pathlib.Path(sys.argv[1]))
-    import make_gguf_vectors  # must be after load_converter(), because the converter has another gguf package
+    import make_gguf_vectors  # must be after load_converter(), because the converter has its own gguf package
     for name in sys.argv[2:] or FOLDERS + MTP:
         path = HERE / "gguf" / f"{name}.gguf"
         folder = HERE / ("heads" if name in MTP else "logits") / name
@@ -115,8 +115,8 @@ def main():
         known = np.fromfile(folder / "logits.f32", "<f4").reshape(len(tokens), -1)
         values = make_gguf_vectors.logits(path, tokens, known.shape[1])
         error = np.linalg.norm(values - known) / np.linalg.norm(known)
-        print(f"{name}: {path.stat().st_size} bytes, llama.cpp is {error:.2g} from the Hugging "
-              "Face library", flush=True)
+        print(f"{name}: {path.stat().st_size} bytes, logits differ by {error:.2g} from the Hugging "
+              "Face library's", flush=True)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ weights of every quantised type:
     mixed.json       tokens: the sequence
     mixed.f32        (tokens, vocabulary) little-endian float32: llama.cpp's logits. To compute them, the
                      gguf package converts every tensor of the file to F32. So the comparison depends
-                     neither on the rounding of stored numbers nor on that of quantised activations
+                     neither on the rounding of stored numbers nor on the rounding of activations
 
 The gguf package writes the files. Needs gguf, numpy and llama-cpp-python. The results are in the
 repository.
@@ -74,7 +74,7 @@ def gguf_name(name):
 
 
 def paired(array, heads):
-    """Puts rows i and i + half of each head next to each other."""
+    """Puts row i of the first half of each head next to row i of its second half."""
     shape = array.shape
     return array.reshape(heads, 2, shape[0] // heads // 2, -1).swapaxes(1, 2).reshape(shape)
 
@@ -282,11 +282,11 @@ def main():
         if known.exists():
             other = np.fromfile(known, "<f4").reshape(values.shape)
             error = np.linalg.norm(values - other) / np.linalg.norm(other)
-            print(f"{name}: llama.cpp is {error:.2g} from the Hugging Face library")
+            print(f"{name}: llama.cpp's logits differ by {error:.2g} from the Hugging Face library's")
         else:
             values.tofile(out / f"{name}.f32")
             (out / f"{name}.json").write_text(json.dumps({"tokens": tokens}) + "\n")
-            print(f"{name}: logits of size {np.abs(values).mean():.3g}")
+            print(f"{name}: mean size of the logits {np.abs(values).mean():.3g}")
 
 
 if __name__ == "__main__":

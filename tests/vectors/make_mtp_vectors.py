@@ -29,7 +29,7 @@ TREE = [[-1, 5], [-1, 40], [0, 8], [0, 91], [2, 3], [1, 17], [4, 66]]
 
 
 class Head(torch.nn.Module):
-    """An MTP layer. Its tensors have Qwen3.5's names without the prefix "mtp."."""
+    """Computes an MTP layer. Its tensors have Qwen3.5's names without the prefix "mtp."."""
     unnormed = False  # True: the layer reads the target's states before the final norm
     key = "mtp_num_hidden_layers"  # the key in config.json that has the number of MTP layers
 

@@ -16,7 +16,7 @@ the library gives for many texts:
 A text that has a NUL or is not UTF-8 is written as "hex". The library cannot encode a text that is
 not UTF-8, so this script applies the rule of tokenizer.c: the library encodes the valid parts, and
 all other bytes become tokens of single bytes. Ids are written without post-processing. If the tokens
-decode to another text (because of NFC, or because bytes have no token), "out" has that text.
+decode to a different text (because of NFC, or because bytes have no token), "out" has that text.
 """
 
 import json

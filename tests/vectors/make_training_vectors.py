@@ -17,7 +17,7 @@ from safetensors.numpy import save_file
 D, HEADS, KV, DIM, FFN, V, EPS = 24, 4, 2, 6, 19, 37, 1e-5
 FREQUENCY = torch.tensor([1.0, 0.3, 0.05], dtype=torch.float32).double()
 CLS, REG, DISTIL, TOP = 10.0, 1.0, 10.0, 10
-RATE, DECAY, CLIP, STEP = 1e-2, 0.01, 0.5, 5  # STEP: how many optimisation steps were made before this step
+RATE, DECAY, CLIP, STEP = 1e-2, 0.01, 0.5, 5  # STEP: the number of steps before this one
 
 torch.manual_seed(1)
 torch.set_default_dtype(torch.float64)

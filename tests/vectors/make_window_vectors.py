@@ -2,7 +2,7 @@
 """Makes tests/vectors/window.json: logits of the built-in target for one text, with an attention window.
 
 The script implements StreamingLLM (Xiao et al., "Efficient Streaming Language Models with
-Attention Sinks", 2024, section 3.2) in another way than espalier. Keys are cached before they are
+Attention Sinks", 2024, section 3.2) differently from espalier. Keys are cached before they are
 rotated. Before each token, all tokens between the sinks and the most recent tokens are removed.
 Then every key is rotated by the angle of its position in the cache, and the query by the angle of
 the last position. The window includes the new token, so a full cache has sinks + recent positions.

@@ -98,8 +98,8 @@ static void put_line(struct esp_app *app, const char *line)
     esp_input_replace(app->input, line);
 }
 
-/* Called after the user has submitted a line. Then readline's line is empty. Ends the command
- * line or, if a command has requested a new input line, puts that line there. */
+/* Called after the user has submitted a line, when readline's own line is empty. Ends the
+ * command line or, if a command has requested a new input line, shows that line instead. */
 static void take_line(struct esp_app *app)
 {
     struct esp_control *control = &app->control;
@@ -294,7 +294,7 @@ void esp_app_interrupt(struct esp_app *app)
 }
 
 /* Handles Escape. It ends an operation of the input line, the command line, the zoom or the
- * generation. If several of these are active, it ends only the first of them. */
+ * generation. If several of these are active, it ends only the first one in this order. */
 static void cancel(struct esp_app *app)
 {
     const char *line = esp_input_text(app->input);
@@ -341,7 +341,7 @@ static void new_line(struct esp_app *app)
     take_line(app);
 }
 
-/* Handles Up and Down. They move between the rows of the input line. At its first or last row
+/* Handles Up and Down. They move between the rows of the input line. From its first or last row
  * they go to another line of the history. */
 static bool move_in_line(struct esp_app *app, int key)
 {
@@ -686,8 +686,8 @@ bool esp_app_settled(struct esp_app *app)
                                 : esp_worker_settled(app->control.worker));
 }
 
-/* Asks the engine thread for scores of tokens that have none yet. These are the token at the
- * cursor and, if the text is coloured by scores, all tokens. Asks for each score only once. */
+/* Requests scores from the engine thread for tokens that have none yet: the token at the cursor
+ * and, if the text is coloured by scores, all tokens. Requests each score only once. */
 static void ask_scores(struct esp_app *app)
 {
     enum { MOST = 64 /* tokens per request; a prompt has to wait until the request is done */ };
@@ -709,7 +709,7 @@ static void ask_scores(struct esp_app *app)
     ESP_WORKER_POST(app->control.worker, SCORES, .number = {first, count});
 }
 
-/* Called when other models have been loaded and the screen shows their tokens. */
+/* Called when different models have been loaded and the screen shows their tokens. */
 static void see_models(struct esp_app *app)
 {
     esp_look_hold(&app->control.ui.look, &app->control.state, -1);

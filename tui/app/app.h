@@ -3,8 +3,8 @@
  * A caller gives it keys, pasted text and the size of the screen, calls esp_app_receive() to
  * process reports of the engine thread, and shows the canvas. The caller is interface.c on a
  * terminal, and script.c when there is no terminal. Commands and settings act on the control
- * (tui/commands/control.h). The app shows their replies and does what they request of the
- * terminal.
+ * (tui/commands/control.h). The app shows their replies, and carries out their requests to
+ * the terminal.
  */
 #ifndef ESP_APP_H
 #define ESP_APP_H
@@ -38,8 +38,8 @@ struct esp_app {
  * configuration file, and slows the iterations down to a speed at which they can be read. */
 int esp_app_open(struct esp_app *app, const struct esp_interface_options *options, bool live,
                  char *err, size_t errlen);
-/* Returns false if the engine thread did not end in time and still uses its memory. In that
- * case only _exit() is safe. */
+/* Returns false if the engine thread did not end in time and still uses memory of the app. In
+ * that case only _exit() is safe. */
 bool esp_app_close(struct esp_app *app);
 
 void esp_app_key(struct esp_app *app, int key);
@@ -52,7 +52,7 @@ void esp_app_edit(struct esp_app *app);
 /* Applies the reports of the engine thread or, in a replay, the events that are due. If an
  * export has ended, shows its result. */
 void esp_app_receive(struct esp_app *app);
-/* Returns whether the theme should fit the terminal's background. This is so unless the user
+/* Returns whether the theme should fit the terminal's background. It should, unless the user
  * has chosen a theme. */
 bool esp_app_wants_background(const struct esp_app *app);
 /* Tells the app the terminal's background colour, 0xRRGGBB. */
@@ -60,8 +60,8 @@ void esp_app_background(struct esp_app *app, int rgb);
 /* Returns a file descriptor that is readable when there is something to receive, or -1 in a
  * replay. */
 int esp_app_wake_fd(const struct esp_app *app);
-/* Returns the milliseconds until esp_app_receive() must be called even if nothing is readable,
- * or -1 if it need not be called before that. */
+/* Returns after how many milliseconds esp_app_receive() must be called even if nothing is
+ * readable. Returns -1 if no such call is needed. */
 int esp_app_due(const struct esp_app *app);
 /* Returns whether the screen stays as it is until a key is pressed. */
 bool esp_app_settled(struct esp_app *app);

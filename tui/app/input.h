@@ -25,8 +25,8 @@ struct esp_input_hooks {
 };
 
 /* Opens the input line. If `history` is true, loads the history and saves it. Returns 0,
- * ESP_E_MEMORY or ESP_E_FILE. Only one input line can exist at a time, because readline has
- * only one. */
+ * ESP_E_MEMORY or ESP_E_FILE. Only one input line can exist at a time, because readline keeps
+ * its line in global variables. */
 int esp_input_open(struct esp_input **input, const struct esp_input_hooks *hooks, bool history);
 void esp_input_close(struct esp_input *input);
 

@@ -199,15 +199,15 @@ static int sooner(int wait, int other)
     return wait < 0 || other < wait ? other : wait;
 }
 
-/* Returns the time at which the bytes read so far count as single keys, unless later bytes
- * complete a sequence before that. */
+/* Returns the time until which later bytes can complete a sequence. After this time, the bytes
+ * that were read so far count as single keys. */
 static int64_t silence_ends(const struct session *session)
 {
     return session->heard + (esp_decode_answers(&session->decoder) ? PIECES_MS : ESCAPE_MS);
 }
 
-/* Returns the milliseconds until the loop must continue even if no event occurs, or -1 if it
- * can wait for an event. */
+/* Returns the milliseconds until the loop must continue even if no event occurs. Returns -1 if
+ * the loop can wait for an event without a limit. */
 static int patience(const struct session *session)
 {
     int wait = esp_app_due(&session->app);

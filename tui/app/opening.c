@@ -58,8 +58,8 @@ static int open_parts(struct esp_app *app, bool live, char *err, size_t errlen)
     return 0;
 }
 
-/* Tells the engine thread in which library to keep the session, and which kept session it
- * continues, if any. If no session was kept before, shows a message about kept sessions. */
+/* Tells the engine thread in which library to keep the session, and which kept session to
+ * continue, if any. If no session was kept before, shows a message about kept sessions. */
 static int keep(struct esp_app *app)
 {
     const struct esp_interface_options *options = &app->control.settings.options;
@@ -86,8 +86,8 @@ static int keep(struct esp_app *app)
     }
     if (whole && !app->control.settings.private && access(options->library, F_OK) < 0)
         esp_app_say(app, false,
-                    "sessions are kept in %.400s; espalier --resume opens the last one, "
-                    ":private on keeps nothing",
+                    "sessions are kept in %.400s; espalier --resume opens the last one; "
+                    "with :private on, this session is not kept",
                     options->library);
     free(message);
     free(text);

@@ -76,8 +76,8 @@ static void send(const char *text)
     (void)!esp_write_all(STDOUT_FILENO, text, strlen(text));
 }
 
-/* Returns whether the terminal shows 24-bit colours. Inside GNU screen, COLORTERM may say so
- * because it is inherited, but screen does not show them. */
+/* Returns whether the terminal shows 24-bit colours. GNU screen does not, but COLORTERM can say
+ * that it does, because screen inherits this variable from the terminal around it. */
 static bool has_true_colours(void)
 {
     const char *says = getenv("COLORTERM"), *type = getenv("TERM");

@@ -1,19 +1,19 @@
 /* script.h - drives the interface from a file, without a terminal.
  *
  * Scripts are for tests and for pictures in the documentation. Keys and drawing work as on a
-  * terminal, but the canvas is written to a file as text. Each line has one instruction; '#'
-  * starts a comment.
+ * terminal, but the canvas is written to a file as text. Each line has one instruction; '#'
+ * starts a comment.
  *
  *     size WxH              size of the screen; may be changed later
  *     glyphs full|plain|ascii
  *     type TEXT             the characters of TEXT, up to the end of the line
  *     key NAME...           keys by name: Enter, Tab, F2, C-c, M-f, Up, ...
  *     paste TEXT            as a bracketed paste; \n stands for a newline
- *     mouse BUTTON X Y      button 0: left, 64: wheel up, 65: wheel down; cells from 0
+ *     mouse BUTTON X Y      button 0: left, 64: wheel up, 65: wheel down; X and Y from 0
  *     wait                  until the engine is idle or waits in step mode; in a replay, until
  *                           the playback stops
  *     dump FILE             write the screen as text ("-": to standard output)
- *     styles FILE           write one letter for each cell, for its style
+ *     styles FILE           write a letter for the style of each cell
  *     mdoc FILE             write keys and commands as sections of a manual page
  */
 #ifndef ESP_SCRIPT_H

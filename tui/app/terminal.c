@@ -30,8 +30,8 @@ bool esp_terminal_is_ours(void)
 /* The functions up to on_signal() are async-signal-safe. */
 
 /* Writes all bytes in one call if the terminal accepts that. Another thread may be writing a
- * frame, and its bytes must not mix with these. If nobody reads the terminal, it accepts no
- * more bytes. Then this function gives up after a while. */
+ * frame, and the bytes of the frame must not mix with these bytes. If nobody reads the
+ * terminal, it accepts no more bytes. Then this function gives up after a while. */
 static void write_if_read(const char *bytes, size_t count)
 {
     enum { TRIES = 30, MILLISECONDS = 10 };

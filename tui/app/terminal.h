@@ -1,5 +1,5 @@
-/* terminal.h - restores the terminal however the program ends, and turns signals into bytes in
- * a pipe.
+/* terminal.h - restores the terminal no matter how the program ends, and turns signals into
+ * bytes in a pipe.
  *
  * Signals that require an action (interrupt, terminate, hang up, suspend, continue, resize)
  * become bytes in a pipe that the event loop polls. If the program crashes, the signal handler

@@ -1,5 +1,5 @@
-/* cli.h - what the subcommands of the command line share. Each subcommand is a cli_command and
- * has a line X(name) in subcommands.def. */
+/* cli.h - declares what the subcommands of the command line share. Each subcommand is a
+ * cli_command and has a line X(name) in subcommands.def. */
 #ifndef ESP_CLI_H
 #define ESP_CLI_H
 
@@ -68,7 +68,7 @@ enum cli_flag_index {
     CLI_FLAGS /* the number of flags */
 };
 
-/* The values of all flags. flags.def lists the flags. */
+/* Holds the values of all flags. flags.def lists the flags. */
 struct cli_options {
     struct esp_engine_options engine;
     struct esp_session_options session;
@@ -78,7 +78,7 @@ struct cli_options {
     char target[PATH_MAX], draft[PATH_MAX]; /* paths of the named models */
     const char **arguments;                 /* the arguments that are not flags */
     int argument_count;
-    const struct cli_command *const *commands; /* points to cli_commands, all commands */
+    const struct cli_command *const *commands; /* points to cli_commands */
 };
 
 struct cli_command {
@@ -155,9 +155,9 @@ int cli_code(int status, const char *err);
 struct esp_recording;
 /* If a recording is incomplete, prints a message on standard error. */
 void cli_tell_cut(const struct esp_recording *recording, const char *path);
-/* Opens the engine with the options of the command line. Shows a bar on standard error if that
- * is a terminal and loading takes long, and prints a line if an existing device cannot be used.
- */
+/* Opens the engine with the options of the command line. If loading takes long, shows a bar on
+ * standard error, but only if that is a terminal. If an existing device cannot be used, prints
+ * a line. */
 int cli_open_engine(struct esp_engine **engine, const struct cli_options *options, char *err,
                     size_t errlen);
 /* If a target is named but no draft, lets the engine choose the draft: the target's MTP layer,

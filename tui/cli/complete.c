@@ -1,4 +1,4 @@
-/* complete.c - `espalier complete`: completions for a shell.
+/* complete.c - `espalier complete`: prints completions for a shell.
  *
  * The completion scripts for bash, zsh and fish (tui/package/) call this command and show what
  * it prints. Each line has a word, a tab and what the word means. Where a file name is
@@ -150,7 +150,7 @@ static void offer_values(int flag, struct esp_choices *choices)
         offer_spec(ESP_VERIFIERS, choices);
         return;
     case CLI_FLAG_backend:
-        esp_choices_offer(choices, "auto", "the fastest available one");
+        esp_choices_offer(choices, "auto", "the fastest available backend");
         offer_items(ESP_BACKENDS, choices);
         return;
     case CLI_FLAG_suite:
@@ -200,7 +200,7 @@ static void complete(const char *const *words, int count,
     const struct cli_command *command = command_of(count > 1 ? words[0] : "", commands);
     const int flag = count > 1 ? flag_before(command, words[count - 2]) : -1;
     int index = command == commands[0] ? 0 : -1;
-    for (int i = 0; i < count - 1; i++) /* count the arguments before the word */
+    for (int i = 0; i < count - 1; i++) /* counts the arguments before the word */
         index += words[i][0] != '-' && (i == 0 || flag_before(command, words[i - 1]) < 0);
     choices->word = words[count - 1];
     if (flag >= 0)
@@ -230,8 +230,9 @@ const struct cli_command cli_complete = {
     .name = "complete",
     .arguments = "-- WORD...",
     .summary = "print completions of the last WORD, for a shell",
-    .details = "The scripts of bash, zsh and fish call it. It prints one word per line, then a "
-               "tab and what\nthe word means. Where a file name is expected it prints nothing.",
+    .details = "The completion scripts for bash, zsh and fish call this command. It prints one "
+               "word per line,\nthen a tab and what the word means. Where a file name is "
+               "expected, it prints nothing.",
     .most = INT_MAX,
     .run = run,
 };

@@ -215,8 +215,8 @@ static void print_stats(const struct output *out, const struct esp_session *sess
     struct esp_streamed streamed;
     if (esp_engine_streamed(out->engine, &streamed))
         fprintf(stderr,
-                "memory               %d of %d layers; the others, %.1f MB a pass, were %s at "
-                "%.1f MB/s\n",
+                "memory               %d of %d layers; the other layers, %.1f MB a pass, were "
+                "%s at %.1f MB/s\n",
                 streamed.resident, streamed.layers, 1e-6 * (double)streamed.pass_bytes,
                 s.device_bytes > 0 ? "copied" : "read", 1e-6 * cli_read_rate(&streamed));
     if (s.draft_temp > 0 && isfinite(s.calibration_error))

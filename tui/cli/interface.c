@@ -1,4 +1,4 @@
-/* interface.c - `espalier` without a command: the terminal interface. */
+/* interface.c - runs `espalier` without a command, which opens the terminal interface. */
 #include "tui/app/interface.h"
 
 #include "tui/cli/cli.h"

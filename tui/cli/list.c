@@ -299,7 +299,7 @@ static void print_model(struct esp_found_model *model, struct esp_found_model *t
     if (fits(model, target, why, sizeof why))
         printf("    fits as a draft%s%s\n", *why ? ": " : "", why);
     else
-        esp_safe_print(stdout, "    no draft for it: %s\n", why);
+        esp_safe_print(stdout, "    does not fit as a draft: %s\n", why);
 }
 
 static cJSON *model_json(struct esp_found_model *model, struct esp_found_model *target)

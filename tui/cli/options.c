@@ -140,7 +140,7 @@ static uint64_t drawn_seed(void)
     return bits % SEEDS;
 }
 
-/* The flags of a command in the form that getopt_long() needs. */
+/* Holds the flags of a command in the form that getopt_long() needs. */
 struct getopt_table {
     struct option option[CLI_FLAGS + 1];
     char names[CLI_FLAGS][NAME_SIZE], letters[2 * CLI_FLAGS + 2];

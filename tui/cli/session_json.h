@@ -29,7 +29,7 @@ void cli_json_figures(cJSON *o, const struct esp_engine *engine,
 /* Adds the member streamed, which says how much of the target every pass reads and how fast. It
  * is null if the whole target is in memory. */
 void cli_json_streamed(cJSON *o, const struct esp_engine *engine);
-/* Returns the number of bytes read per second of reading, or 0 if nothing was read yet. */
+/* Returns the speed of reading in bytes per second, or 0 if nothing was read yet. */
 double cli_read_rate(const struct esp_streamed *streamed);
 /* Returns whether the session has an expected text. */
 bool cli_is_expecting(const struct esp_session *session);

@@ -27,7 +27,7 @@ void esp_branching_judge(struct esp_control *control, int branch);
  * status, with a reply. */
 int esp_branching_back(struct esp_control *control, bool redo);
 /* Must be called when the engine thread has switched to another text. Runs the undo or redo
- * that has waited for this. Returns 0 or a negative status, with a reply. */
+ * that was waiting for the switch. Returns 0 or a negative status, with a reply. */
 int esp_branching_done(struct esp_control *control);
 
 #endif

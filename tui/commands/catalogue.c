@@ -21,7 +21,7 @@ static const char *keys_of(const struct esp_binding *binding, char *keys, size_t
 static const char replay_heading[] = "In a replay";
 
 /* Returns whether this is the first binding that works only in replays. In the table, all such
- * bindings follow each other. */
+ * bindings are next to each other. */
 static bool begins_replay(const struct esp_binding *binding)
 {
     return binding->when == ESP_WHEN_REPLAY && binding[-1].when != ESP_WHEN_REPLAY;

@@ -16,8 +16,8 @@ void esp_complete_spec(enum esp_list list, const char *before, struct esp_choice
 void esp_complete_value(const struct esp_param_info *param, struct esp_choices *choices);
 /* Resolves '~' and escaped blanks in a typed path. */
 void esp_typed_path(char *path, size_t size, const char *typed);
-/* Completes a path, which can begin before the word. If `models` is true, offers only folders
- * and GGUF files. */
+/* Completes a path. Its beginning can lie before the word that is being completed. If `models`
+ * is true, offers only folders and GGUF files. */
 void esp_complete_path(bool models, struct esp_choices *choices);
 /* Completes the path of any file. A command can use this function as `complete` of its struct
  * esp_command_ops. */

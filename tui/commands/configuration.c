@@ -99,9 +99,9 @@ int esp_configuration_apply(const struct esp_configuration *config, struct esp_c
 
 /* ------------------------------------------------------------------ writing */
 
-/* Returns whether the setting is written to the file. Settings of the interface always are. All
- * other settings are written only if the user chose them, because their defaults depend on the
- * program and the models. */
+/* Returns whether the setting is written to the file. Settings of the interface are always
+ * written. All other settings are written only if the user chose them, because their defaults
+ * depend on the program and the models. */
 static bool is_written(const struct esp_control *control, int index)
 {
     const struct esp_setting *setting = esp_setting(index);

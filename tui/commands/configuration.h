@@ -29,9 +29,9 @@ struct esp_configuration {
 };
 
 /* Reads `path`, which must exist. If `path` is NULL, reads the user's file, which can be
- * missing. If `lines` is false, reads nothing and only sets config->path, to write the file
- * later. Returns 0, or ESP_E_FILE or ESP_E_FORMAT with a message that names the file and the
- * line. */
+ * missing. If `lines` is false, reads nothing and only sets config->path, so that the file can
+ * be written later. Returns 0, or ESP_E_FILE or ESP_E_FORMAT with a message that names the file
+ * and the line. */
 int esp_configuration_read(struct esp_configuration *config, const char *path, bool lines,
                            char *err, size_t errlen);
 void esp_configuration_free(struct esp_configuration *config);

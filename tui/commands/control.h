@@ -158,9 +158,9 @@ int esp_control_step_mode(struct esp_control *control, bool on);
 void esp_control_pace(struct esp_control *control, double pace);
 /* Loads a theme by its name or path. A path is stored as an absolute path. */
 int esp_control_theme(struct esp_control *control, const char *name, char *err, size_t errlen);
-/* Requests that the app copies bytes to the terminal's clipboard. */
+/* Asks the app to copy bytes to the terminal's clipboard. */
 int esp_control_copy(struct esp_control *control, const char *bytes, size_t length);
-/* Requests that the app replaces the input line. */
+/* Asks the app to replace the input line. */
 void esp_request_line(struct esp_requests *requests, const char *line, bool if_empty);
 /* Stops the generation. If a prompt waits and the engine has not begun to read it, takes the
  * prompt back, and puts it on the input line if the line is empty. Returns whether a prompt was

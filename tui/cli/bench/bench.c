@@ -140,8 +140,8 @@ static void print_table(const struct bench *b)
         wide = (int)strlen(b->choice[i].spec) > wide ? (int)strlen(b->choice[i].spec) : wide;
     esp_safe_print(
         stdout,
-        "%d prompt%s, at most %d tokens each, temperature %g; speedup over %s, and the "
-        "least speedup on any prompt\n\n",
+        "%d prompt%s, at most %d tokens each, temperature %g; speedup over %s; least: the "
+        "smallest speedup on any prompt\n\n",
         b->prompts, b->prompts == 1 ? "" : "s", b->o->tokens, b->o->session.values.temperature,
         b->choice[0].spec);
     printf("%-*s          tokens/s  speedup   least  tok/iter   path  path/depth  accepted  "

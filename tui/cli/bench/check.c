@@ -188,11 +188,12 @@ static void print_table(const struct run *r)
     }
     if (window > 0)
         printf("compared with plain decoding with the same window of %d tokens and %d sinks; "
-               "its\ntext differs from that without a window\n",
+               "its\ntext differs from the text without a window\n",
                window, sinks);
     if (!greedy)
         printf("a test fails below p = %.2g: by chance one check in %.0f fails; tv: total\n"
-               "variation distance of text and target, sorted by p/q; below: its 99 %% bound\n",
+               "variation distance from the target, over tokens sorted by p/q; below: its "
+               "99 %% bound\n",
                least_p(r), 1 / FALSE_ALARMS);
 }
 
@@ -303,7 +304,7 @@ static int run(struct cli_options *o)
 const struct cli_command cli_check = {
     .name = "check",
     .arguments = "[--drafter D] [--verifier V]",
-    .summary = "prove that speculation changes nothing, on the loaded models",
+    .summary = "prove on the loaded models that speculation changes nothing",
     .flags = CLI(PROMPT) | CLI(DRAFTER) | CLI(VERIFIER) | CLI(CHECK) | CLI_SESSION | CLI(JSON),
     .chooses = CLI_SETTING(baseline) | CLI_SETTING(chat) | CLI_SETTING(system),
     .details =

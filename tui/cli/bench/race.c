@@ -173,7 +173,7 @@ static int run(struct cli_options *o)
     if (race.pass == 0 && !own && !o->given[CLI_FLAG_pass])
         race.pass = 0.1;
     if (!race.engine.backend && race.pass > 0)
-        race.engine.backend = "cpu"; /* a model this slow on a GPU would not fit in memory */
+        race.engine.backend = "cpu"; /* on a GPU, a target this slow would be too large */
     if (!o->given[CLI_FLAG_tokens])
         race.tokens = 0;
     if (o->json || o->plain || (!isatty(STDOUT_FILENO) && !(script && *script)))

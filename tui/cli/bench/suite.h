@@ -71,8 +71,8 @@ struct cli_suite {
     char column[SUITE_COLUMNS][SUITE_WORD];
     int columns;
     struct {
-        char across[SUITE_WORD], column[SUITE_WORD]; /* of a plot: the columns x and y */
-        char where[SUITE_WORD]; /* of a pivot: "KEY=VALUE .." selects rows; "": all rows */
+        char across[SUITE_WORD], column[SUITE_WORD]; /* for a plot: the columns of x and y */
+        char where[SUITE_WORD]; /* for a pivot: "KEY=VALUE .." selects rows; "": all */
     } pivot[SUITE_SHOWN], plot[SUITE_SHOWN];
     int pivots, plots;
     char best_by[SUITE_WORD]; /* the best candidate has the best value in this column */
@@ -84,7 +84,8 @@ struct cli_suite {
  * Returns 0 or a negative status with a message. */
 int cli_suite_read(struct cli_suite *suite, const char *name, char *err, size_t errlen);
 
-/* A drafter and verifier, with all settings on which the results of a run depend. */
+/* Describes a case: a drafter and a verifier, with all settings on which the results of a run
+ * depend. */
 struct cli_case {
     char spec[SUITE_WORD];
     const char *with;       /* the choice's own settings */
@@ -97,7 +98,7 @@ struct cli_case {
     cJSON **run; /* (prompts) the results for each prompt; NULL: not run yet */
 };
 
-/* A row of the table. It shows one case, or the best of several candidates. */
+/* Describes a row of the table. It shows one case, or the best of several candidates. */
 struct cli_suite_row {
     int choice;              /* index in the suite's choices */
     int value[SUITE_VARIES]; /* index of the value of each 'vary' line; -1: not used */

@@ -170,7 +170,7 @@ static bool is_same(const cJSON *one, const cJSON *other)
 }
 
 /* Returns whether a setting has its default value. A table that was made before the
- * setting existed does not have it, which also means the default. */
+ * setting existed does not have the setting. This also means the default. */
 static bool is_default(const cJSON *setting)
 {
     const struct esp_session_values none = {.baseline = false};
@@ -183,8 +183,8 @@ static bool is_default(const cJSON *setting)
     return same;
 }
 
-/* Compares only members that affect the runs. Returns the name of the first that differs, or
- * NULL if none does. */
+/* Compares how two tables were made, but only by the members that affect the runs. Returns the
+ * name of the first member that differs, or NULL if none does. */
 static const char *other(const cJSON *committed, const cJSON *made)
 {
     static const char *const same[] = {"target",   "draft",      "drafts", "width",
@@ -245,10 +245,11 @@ int cli_suite_committed(cJSON **committed, const struct cli_options *o,
     cJSON *made = cli_suite_made(o, plan, NULL);
     const char *what = other(*committed, made);
     if (what)
-        status = esp_fail(err, errlen, ESP_E_MISMATCH,
-                          "%s was made with another %s: run without flags that change it, or "
-                          "make a new table (tests/figures/run --write)",
-                          path, what);
+        status =
+            esp_fail(err, errlen, ESP_E_MISMATCH,
+                     "%s was made with a different %s: run without flags that change it, or "
+                     "make a new table (tests/figures/run --write)",
+                     path, what);
     cJSON_Delete(made);
     return status;
 }
@@ -334,7 +335,7 @@ int cli_suite_compare(const cJSON *committed, const struct cli_table *t, bool wh
         printf("%d rows of the committed table are missing\n", missing);
     if (compared == 0)
         puts("there was nothing to compare");
-    printf("%d counts compared, %d differ by more than %g %% (and %g)\n", compared, differ,
-           100 * tolerated_share, tolerated);
+    printf("%d counts compared, %d differ by more than %g %% and by more than %g\n", compared,
+           differ, 100 * tolerated_share, tolerated);
     return differ + (missing > 0 ? missing : 0) + (compared == 0);
 }

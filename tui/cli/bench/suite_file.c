@@ -58,8 +58,8 @@ static bool last_number(struct esp_file_line *line, int *number)
     return end != line->text && !*end && value >= 1 && value <= 1 << 24;
 }
 
-/* Reads the path of a file, which is relative to the suite's folder, and how many of its
- * prompts to use. */
+/* Reads the path of the file with the prompts, which is relative to the suite's folder, and how
+ * many of the prompts to use. */
 static int take_prompts(void *user, struct esp_file_line *line)
 {
     struct cli_suite *s = user;
@@ -291,8 +291,8 @@ static int find(char *path, size_t size, const char *name, char *err, size_t err
     }
     return esp_fail(
         err, errlen, ESP_E_FILE,
-        "there is no suite '%s': `espalier bench --suite list` names them, and ./FILE "
-        "is a file",
+        "there is no suite '%s': `espalier bench --suite list` lists the suites; for "
+        "a file, write ./FILE",
         name);
 }
 

@@ -1,4 +1,4 @@
-/* suite_measures.c - the things that a suite can measure. The list is at the end. */
+/* suite_measures.c - runs the measures of suites. The list of measures is at the end. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -169,7 +169,8 @@ static int measure_nodes(struct cli_suite_run *run)
  * place's number, ALL is the total of sum 0 over all places, and BINS_OF_Q is the number of
  * bins of q. */
 enum { ONE = -1, PLACE = -2, ALL = -3, BINS_OF_Q = -4 };
-enum { VERIFIERS = -5 }; /* as `top`: a column for each verifier that has results */
+/* VERIFIERS as `top` means a column for each verifier that has results. */
+enum { VERIFIERS = -5 };
 
 struct column {
     const char *name, *heading;

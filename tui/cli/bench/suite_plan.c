@@ -20,7 +20,7 @@ struct planning {
     const struct cli_suite *suite;
     const struct cli_options *options;
     int value[SUITE_VARIES];
-    struct cli_case settings; /* the settings that the values give; has no choice yet */
+    struct cli_case settings; /* settings from the current values; without a choice yet */
     int without_costs;        /* the number that these settings get if costs are ignored */
     struct cli_suite_row *row;
     char *err;
@@ -32,7 +32,7 @@ static bool is_cost(const char *key)
     return strcmp(key, "row_cost") == 0 || strcmp(key, "draft_cost") == 0;
 }
 
-/* Returns whether a key changes the run with any drafter. */
+/* Returns whether this key changes the run no matter which drafter is used. */
 static bool is_setting(const char *key)
 {
     return strcmp(key, "tokens") == 0 || strcmp(key, "prompt_tokens") == 0 ||
@@ -122,8 +122,8 @@ static int set(const struct planning *p, struct cli_case *c, const char *key, co
     }
     if (esp_value_find(key) < 0)
         return esp_fail(p->err, p->errlen, ESP_E_ARGUMENT,
-                        "%s: there is no setting '%s': it may be tokens, prompt_tokens, draft, "
-                        "delay, row_cost, draft_cost or one of `espalier list settings`",
+                        "%s: there is no setting '%s': it must be tokens, prompt_tokens, "
+                        "draft, delay, row_cost, draft_cost or one of `espalier list settings`",
                         p->suite->path, key);
     snprintf(called, sizeof called, "%s: %s", p->suite->name, key);
     return esp_value_parse(&c->values, esp_value_find(key), called, value, p->err, p->errlen);

@@ -29,7 +29,7 @@
 #include "viz/export.h"
 #include "viz/safe.h"
 
-enum { TOGETHER = 24, LONGEST = 1 << 20 }; /* limits: open sessions; bytes of a line */
+enum { TOGETHER = 24, LONGEST = 1 << 20 }; /* limits: open sessions, and bytes of a line */
 
 struct running {
     const struct cli_options *o;

@@ -206,7 +206,7 @@ static void print_contest(const struct cli_contest *contest)
                        contest->candidate[i].speedup);
     }
     if (best(contest) == plain(contest))
-        printf("ar wins: no drafter is faster by %.0f %% and by more than chance\n\n",
+        printf("ar wins: no drafter is faster by %.0f %% and by more than noise\n\n",
                100 * (WORTH - 1));
     else
         esp_safe_print(stdout, "%s wins: %.2fx plain decoding\n\n", best_spec(contest),
@@ -358,7 +358,7 @@ const struct cli_command cli_tune = {
     .details =
         "Every line is a prompt; without -p, -f or -, a few built-in prompts are used, and "
         "without\n-n as many tokens as the time allows. Candidates are measured at temperature "
-        "0 and at --temp\n(default 0.6; with --temp 0, only at 0). The slower half is dropped, "
-        "several times. Ctrl-C ends the\nmeasurement and prints what is known.",
+        "0 and at --temp\n(default 0.6; with --temp 0, only at 0). Several times, the slower "
+        "half of them is dropped.\nCtrl-C ends the measurement and prints what is known.",
     .run = run,
 };

@@ -20,7 +20,7 @@ static int run(struct cli_options *o)
 const struct cli_command cli_inflate = {
     .name = "inflate",
     .arguments = "SRC DST",
-    .summary = "make a model larger without changing what it says, for measuring speed",
+    .summary = "make a model larger without changing its output, to measure speed",
     .flags = CLI(SIZE),
     .least = 2,
     .most = 2,

@@ -87,7 +87,7 @@ static void print_memory(const struct esp_engine *engine, const struct cli_optio
     printf("%-12s ", what);
     if (limit > 0)
         printf("of %.1f MB, ", 1e-6 * (double)limit);
-    printf("%.1f MB are for the target: %d of %d layers, %.1f MB for %s the others\n",
+    printf("%.1f MB are for the target: %d of %d layers, %.1f MB for %s the other layers\n",
            1e-6 * (double)s.resident_bytes, s.resident, s.layers, 1e-6 * (double)s.buffer_bytes,
            gpu ? "copying" : "reading");
     printf("  every pass     %s %.1f MB", gpu ? "copies" : "reads",
@@ -126,8 +126,8 @@ static double expected(const struct esp_engine *engine, int ranks, int rows)
     return 1e3 * esp_engine_ranks_expected(engine, ranks, rows);
 }
 
-/* Prints the predicted time of a pass of rows_shown[i] rows, also with other numbers of ranks.
- */
+/* Prints the predicted time of a pass of rows_shown[i] rows, with this number of ranks, in a
+ * single process, and with each number in ranks_shown. */
 static void print_predicted(const struct esp_engine *engine, int ranks, int i)
 {
     const int rows = rows_shown[i];
@@ -230,7 +230,7 @@ static void print_pair(const struct esp_model_info *target, const struct esp_mod
              draft->head ? "vocabulary and hidden states are" : "the vocabularies are");
     if (draft->translated)
         snprintf(same, sizeof same,
-                 "the draft has another vocabulary, with %d of the target's %d tokens and "
+                 "the draft has a different vocabulary, with %d of the target's %d tokens and "
                  "%.1f %% of the tokens of a sample text",
                  draft->shared, target->vocabulary, 100 * draft->text_share);
     printf("%-12s yes: %s; the draft has %.1f %% of the target's parameters%s\n", "pair fits",

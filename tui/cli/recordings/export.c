@@ -71,7 +71,7 @@ static int read_range(struct job *job)
         return ESP_OK;
     }
     if (!range)
-        return refuse(job, "say which iteration: --iteration 3, for example, or 3-9");
+        return refuse(job, "say which iteration, for example --iteration 3 or --iteration 3-9");
     bool good = read_count(&text, &job->first);
     job->last = job->first;
     if (good && *text == '-') {
@@ -338,7 +338,7 @@ static int export_chart(struct job *job)
                                       sizeof job->err));
 }
 
-/* Draws the figures of a paper next to the corresponding figures of a suite. */
+/* Draws the numbers of a paper next to the corresponding numbers of a suite. */
 static int export_paper(struct job *job)
 {
     const struct cli_options *o = job->o;
@@ -410,7 +410,7 @@ const struct cli_command cli_export = {
         "in any browser, or iterations A to B of it; the page is one file and loads nothing.\n"
         "`espalier export FILE --chart NAME` draws thresholds, acceptance by depth or the time "
         "of\n"
-        "the stages, iteration by iteration, over all of them or over A to B.\n"
+        "the stages, iteration by iteration, for all iterations or for A to B.\n"
         "`espalier export FILE --iteration N --figure NAME` draws a figure for a paper: mask,\n"
         "timeline, iteration (the text and its tree) or tree. -o fig.tikz is for LaTeX.\n"
         "`espalier export FILE --asciicast OUT` writes the whole replay for terminal players.\n"

@@ -7,8 +7,8 @@
 
 #include "kernels/status.h"
 
-/* Finds the value that the setting `order` has at an event. This setting is the order of the
- * rows in a batch. */
+/* Finds the value that the setting `order` has at an event. This setting decides the order
+ * of the rows in a batch. */
 static int find_order(struct esp_recording *recording, int event, char order[24], char *err,
                       size_t errlen)
 {

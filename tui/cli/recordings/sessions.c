@@ -272,7 +272,7 @@ static int run(struct cli_options *o)
 const struct cli_command cli_sessions = {
     .name = "sessions",
     .arguments = "list|search|show|export|delete|name|verify [SESSION] [WORDS]",
-    .summary = "the sessions that the interface has kept",
+    .summary = "list, show or change the sessions that the interface has kept",
     .flags = CLI(JSON) | CLI(OUTPUT) | CLI(FORCE) | CLI_ENGINE | CLI(CONTEXT),
     .most = 64,
     .details =

@@ -81,7 +81,7 @@ static void print_summary(const struct pair *pair)
     printf("tokens per iteration  %.2f: an accepted path of %.2f and the bonus token\n",
            1 + (double)a->accepted / iterations, (double)a->accepted / iterations);
     if (a->known > 0)
-        printf("expected of the trees %.2f, in %d iterations, which gave %.2f\n",
+        printf("expected tokens       %.2f for the trees of %d iterations, which gave %.2f\n",
                a->expected / a->known, a->known, a->obtained / a->known);
     if (a->drafted == 0)
         return;
@@ -206,7 +206,7 @@ static int run(struct cli_options *o)
 const struct cli_command cli_stats = {
     .name = "stats",
     .arguments = "FILE",
-    .summary = "which drafts of a recorded session were accepted, as tables",
+    .summary = "show in tables which drafts of a recorded session were accepted",
     .flags = CLI(JSON),
     .least = 1,
     .most = 1,

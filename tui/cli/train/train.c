@@ -27,7 +27,8 @@ static int run(struct cli_options *o)
 const struct cli_command cli_train = {
     .name = "train",
     .arguments = "head|draft|text|selector --text FILE... -o DIR",
-    .summary = "train a draft head, a draft model or a selector, or make text for it",
+    .summary =
+        "train a draft head, a draft model or a selector, or generate text for the training",
     .flags = CLI(MODELS) | CLI(VERIFIER) | CLI(TRAIN) | CLI(TOKENS) | CLI(OUTPUT) |
              CLI(RESUME) | CLI(FORCE) | CLI(SETTINGS) | CLI(DEVICE) | CLI(CONTEXT) | CLI(JSON),
     .chooses = CLI_SETTING(temperature) | CLI_SETTING(draft_temp) | CLI_SETTING(top_p) |

@@ -152,8 +152,8 @@ static int train(struct state *s, struct esp_engine *engine, const char *text, s
         .user = s,
     };
     if (!o->json)
-        printf("%-10s %-16s samples tok/it  speed  tokens/iteration of the fastest static "
-               "tree, of the static tree with most\n",
+        printf("%-10s %-16s samples tok/it  speed  tokens/iteration: of the fastest static "
+               "tree, of the static tree with most tokens\n",
                "verifier", "sampling");
     int status = esp_train_selectors(&training, err, sizeof err);
     cli_clear_bar(s->bar);

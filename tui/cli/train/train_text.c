@@ -1,7 +1,7 @@
 /* train_text.c - `espalier train text`: lets the target generate text on which its draft is
  * trained.
  *
- * A draft must predict the target, and in use it sees text that the target generated
+ * A draft must predict the target. In use, it reads text that the target generated
  * (self-distillation: Zhou et al., "DistillSpec", 2024). Each piece begins with some tokens of
  * a given text. The target continues it at temperature 1. The pair's drafter is used, which
  * changes only the speed.
