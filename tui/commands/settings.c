@@ -54,7 +54,7 @@ static int set_pace(struct esp_control *control, const char *value, char *err, s
         pace = 0;
     else if (end == value || *end || !(pace > 0 && pace <= 1e6))
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "pace takes iterations per second, or full, not '%.40s'", value);
+                        "pace takes a number of iterations per second, or full, not '%.40s'", value);
     esp_control_pace(control, pace);
     return ESP_OK;
 }
@@ -67,7 +67,7 @@ static void get_pace(const struct esp_control *control, char *value, size_t size
         snprintf(value, size, "full");
 }
 
-/* Reads the names of the hidden panes. They are separated by commas, or "none". */
+/* Reads the names of the hidden panes, which are separated by commas. "none" means no pane. */
 static int set_hidden(struct esp_control *control, const char *value, char *err, size_t errlen)
 {
     bool hidden[ESP_PANES] = {false};
@@ -150,7 +150,8 @@ static bool next_word(const char **text, char *word, size_t size)
     return true;
 }
 
-/* Writes the path of the target (or of the draft, if `draft` is true) that a word names. */
+/* Writes the path of the model that a word names. The model is the draft model if `draft` is
+ * true, and the target otherwise. */
 static int model_path(const char *word, bool draft, char *path, size_t size, char *err,
                       size_t errlen)
 {
@@ -341,7 +342,7 @@ static void complete_backend(struct esp_choices *choices)
 static void complete_drafter(struct esp_choices *choices)
 {
     if (!*choices->before)
-        esp_choices_offer(choices, "auto", "the default of these models");
+        esp_choices_offer(choices, "auto", "the default for the loaded models");
     esp_complete_spec(ESP_DRAFTERS, choices->before, choices);
 }
 

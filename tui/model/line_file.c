@@ -1,6 +1,6 @@
 /* line_file.c - reads a text file line by line; see line_file.h.
  *
- * The path can lead to anything. A pipe is refused, because reading it could block. A folder is
+ * The path can name any kind of file. A pipe is refused, because reading it could block. A folder is
  * an error; it is not treated as an empty file. A NUL byte is an error, because a C string
  * would end there.
  */

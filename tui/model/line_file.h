@@ -9,7 +9,7 @@ struct esp_file_line {
     const char *path; /* path of the file */
     int number;       /* number of the line, counted from 1 */
     char *text;       /* the line without surrounding blanks; can be changed */
-    char *err;        /* (errlen) where esp_wrong_line() writes its message */
+    char *err;        /* (errlen) buffer for the message of esp_wrong_line() */
     size_t errlen;
 };
 

@@ -55,11 +55,12 @@ void esp_player_close(struct esp_player *player);
 
 /* ------------------------------------------------------------------ position */
 
-/* These two return the number of applied iterations and the number of all iterations. */
+/* These two functions return the number of applied iterations and the number of all
+ * iterations. */
 int esp_player_iteration(const struct esp_player *player);
 int esp_player_iterations(const struct esp_player *player);
 bool esp_player_is_at_end(const struct esp_player *player);
-/* These two return the recorded seconds from the session's start to the last applied event, and
+/* These functions return the recorded seconds from the session's start to the last applied event, and
  * to the last event of the recording. */
 double esp_player_time(const struct esp_player *player);
 double esp_player_duration(const struct esp_player *player);

@@ -1,7 +1,7 @@
 /* run.h - a run is a session in memory. It has the text, the iterations and a clock.
  *
  * Races show two runs side by side, and lessons ask questions about a run. A run is filled from
- * the events of a session or from a recording. After that, they are no longer needed.
+ * the events of a session or from a recording. After that, the source is no longer needed.
  *
  * The clock of a run shows the sum of its iterations' stage times. It leaves out pauses between
  * iterations (pace, step mode, turns of another session).

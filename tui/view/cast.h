@@ -15,7 +15,7 @@
 
 struct esp_cast_options {
     const char *recording; /* path of the recording */
-    int width, height;     /* 0: the recorded size, or else 120 x 36 */
+    int width, height;     /* 0: the recorded size, or 120 x 36 if it is unknown */
     double speed, idle;    /* as in struct esp_player */
     const struct esp_theme *theme;
     bool ascii;

@@ -1,7 +1,7 @@
 /* layout.c - computes the rectangles of the panes; see layout.h.
  *
  * The body of the screen has two columns. The left column has the text and, if there is room,
- * the controller below it. The right column has the tree and the node pane below it. Further
+ * the controller below it. The right column has the tree and the node pane below it. The other
  * panes are below both columns and have the full width. Each list describes a region from top
  * to bottom. The first pane of a column gets the remaining height. A focused pane that is in no
  * list gets the whole body.

@@ -232,7 +232,7 @@ static void finish(struct esp_keeper *k)
     if (k->id > 0 && k->library && whole && !k->private) {
         if (k->judged)
             drop_deleted(k);
-        /* If this fails, the next command that lists the sessions refreshes this one. */
+        /* If this fails, the next command that lists the sessions refreshes this session. */
         esp_library_refresh(k->library, k->id, err, sizeof err);
     }
     if (k->id > 0 && k->library)
@@ -499,7 +499,7 @@ static void resume(struct esp_keeper *k, int64_t id)
         return;
     }
     k->id = id;
-    k->judged = true; /* an earlier program perhaps ended before it removed a branch */
+    k->judged = true; /* an earlier program can have ended before it removed a branch */
     k->chunk = next.chunk;
     k->iterations = next.iterations;
     k->first_generation = k->generations = next.generations;

@@ -69,14 +69,14 @@ struct esp_message {
     struct esp_job job;
 };
 
-/* Conditions on an iteration. If one of them is met, the engine enters step mode after it. */
+/* Conditions on an iteration. The engine enters step mode after an iteration that meets one. */
 struct esp_breakpoints {
     int path;       /* the accepted path is longer than this; 0: no such condition */
     bool rejected;  /* no drafted token was accepted */
     bool threshold; /* the controller moved a threshold */
 };
 
-/* The values that commands set if they take effect immediately. */
+/* The values of the commands that take effect immediately. */
 struct esp_mailbox_now {
     bool stop, quit, stepping;
     double pace; /* maximum number of iterations per second; 0: no limit */

@@ -3,7 +3,7 @@
  *
  * A new branch, an undo and a return to an earlier text all do the same: they give the session
  * another text (esp_session_fork). The interface stores all texts as a tree
- * (sessions/branches.h), and one report tells it about the switch. The recording of the switch
+ * (sessions/branches.h), and is told about the switch by one report. In a recording, the switch
  * consists of the session's own events.
  *
  * Each new branch gets the next seed. Therefore it differs from the text that it replaces. A

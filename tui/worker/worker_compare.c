@@ -2,7 +2,7 @@
  *
  * A second session of the same engine decodes the text that the first session generates, in
  * lock step (engine/compare.h). The second session has its own caches, so the caches take twice
- * the memory until it ends. Its events are written to the ring. An error in it ends the
+ * the memory until this session ends. Its events are written to the ring. An error in it ends the
  * comparison, but the first session continues.
  */
 #include "tui/worker/worker_parts.h"

@@ -108,7 +108,7 @@ bool esp_worker_progress(void *user, const char *what, size_t done, size_t total
 /* ---- worker_record.c */
 
 /* Executes ESP_COMMAND_RECORD, which starts or ends the recording. At the start, records the
- * present text as prompts. */
+ * current text as prompts. */
 void esp_worker_record(struct esp_worker *worker, const struct esp_message *command);
 void esp_worker_stop_recording(struct esp_worker *worker);
 /* Records an event if the session is being recorded. If step mode has been switched on or off,

@@ -1,7 +1,7 @@
 /* help.c - the help pane shows lines from the tables of keys and commands.
  *
  * A line that starts in column 0 is a heading. All other lines consist of a name, blanks and an
- * explanation. In a narrow pane the explanation is wrapped. It is beside the name or below it.
+ * explanation. The explanation is beside the name or below it. In a narrow pane it is wrapped.
  */
 #include "tui/view/pane.h"
 
