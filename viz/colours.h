@@ -14,7 +14,7 @@ struct esp_colours {
     const char *accepted, *rejected, *cut, *bonus;
     const char *stage[6]; /* bars of stages: draft, flatten, verify, select, commit, adapt */
     const char *course;   /* a line in a chart */
-    int plain, sure;      /* 0xRRGGBB: fill of a node with confidence 0 and 1 */
+    int plain, sure;      /* 0xRRGGBB: fill of a node with confidence 0, and with 1 */
 };
 
 /* Returns the set of colours with this name, or NULL. */

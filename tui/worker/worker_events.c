@@ -80,7 +80,7 @@ static void show(struct esp_worker *worker, const struct esp_event *event, bool 
 }
 
 /* If several continuations are being generated, adds the tokens of an iteration to the current
- * one. */
+ * continuation. */
 static void note_continuation(struct esp_worker *worker, const struct esp_event *event)
 {
     struct esp_continuations *c = &worker->continuations;
