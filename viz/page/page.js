@@ -1,7 +1,7 @@
 /* page.js - plays the recording in the page (page_writer.h describes the data).
  *
- * The whole page is a function of two numbers. `at` is the shown iteration. `stage` says how many
- * of its stages have ended (1: drafted ... 5: adapted). draw() makes the page from both numbers.
+ * The whole page is a function of two numbers. `at` is the shown iteration. `stage` says how
+ * many of its stages have ended (1: drafted ... 5: adapted). draw() makes the page from both.
  * Text from the recording reaches the page only through textContent and attributes, so it is
  * never parsed as HTML.
  */
@@ -433,7 +433,7 @@
 
     /* ------------------------------------------------------------ charts */
 
-    /* Chooses at most CHART_POINTS evenly spaced frames. The last frame is always among them. */
+    /* Chooses at most CHART_POINTS evenly spaced frames. The last frame is always included. */
     const sampled = (function () {
         const step = Math.max(1, Math.ceil(frames.length / CHART_POINTS)), chosenFrames = [];
         for (let i = 0; i < frames.length; i += step)
