@@ -36,7 +36,7 @@ struct esp_course {
     char drafters[256], verifiers[256]; /* "dynatree, goodput": oldest first */
 };
 
-/* Sums over iterations. */
+/* Sums of values over several iterations. */
 struct esp_totals {
     int iterations;
     int64_t committed;         /* tokens */

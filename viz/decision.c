@@ -2,8 +2,8 @@
  *
  * A node has two numbers, u and acceptance, with two possible meanings. If the verifier tested
  * the node, it compared u with the acceptance. If it drew this token from a distribution
- * (`drawn`), u selected one of the tokens in it. Then the acceptance is only the probability of this
- * token, and u may be above it.
+ * (`drawn`), u selected one of the tokens in it. Then the acceptance is only the probability of
+ * this token, and u can be above it.
  */
 #include "viz/decision.h"
 

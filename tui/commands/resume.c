@@ -125,7 +125,8 @@ static int index_of(const struct esp_resumed *r, int number, int least, int most
     return ESP_BY_FORGOTTEN;
 }
 
-/* Numbers the iterations from 0. Also changes the numbers in the tokens that they generated. */
+/* Numbers the iterations from 0. Also changes the iteration numbers in the tokens that the
+ * iterations generated. */
 static void renumber(struct esp_resumed *r)
 {
     struct esp_branches *b = &r->text.branches;

@@ -54,7 +54,8 @@ static int set_pace(struct esp_control *control, const char *value, char *err, s
         pace = 0;
     else if (end == value || *end || !(pace > 0 && pace <= 1e6))
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "pace takes a number of iterations per second, or full, not '%.40s'", value);
+                        "pace takes a number of iterations per second, or full, not '%.40s'",
+                        value);
     esp_control_pace(control, pace);
     return ESP_OK;
 }
@@ -349,7 +350,7 @@ static void complete_drafter(struct esp_choices *choices)
 static void complete_verifier(struct esp_choices *choices)
 {
     if (!*choices->before)
-        esp_choices_offer(choices, "auto", "the best lossless one");
+        esp_choices_offer(choices, "auto", "the best lossless verifier");
     esp_complete_spec(ESP_VERIFIERS, choices->before, choices);
 }
 

@@ -3,7 +3,7 @@
  *
  * The text and the conditions contain expressions such as {tree[3].accepted} or
  * {plain.ms / tree.ms}. Their values are computed from the runs. sessions/lessons/README.md
- * lists the names.
+ * lists the names that expressions can use.
  *
  * The lecture is reference-counted: the decoding thread and the drawing thread share it.
  */
@@ -30,7 +30,7 @@ struct esp_lecture {
 
     int page;
     int scroll; /* rows of the page above the screen; -1 means scroll to the end of its text */
-    int below, screen; /* rows below the screen and on it, when it was last drawn */
+    int below, screen; /* at the last draw: number of rows below the screen, and on the screen */
     bool answered;     /* the question of this page was answered */
     int chosen;        /* the chosen answer, from 0; -1 if none */
     int asked, right;  /* number of answered questions; number of right answers among them */

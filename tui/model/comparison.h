@@ -24,8 +24,9 @@ const struct esp_iteration *esp_iteration_covering(const struct esp_state *state
 struct esp_comparison esp_comparison_at(const struct esp_state *state, int place);
 /* Returns the newest place where both sessions start an iteration. If no session drafted
  * anything there (for example, at the last token of a text), prefers a place shortly before it
- * where a session drafted something. If the sessions never start at the same place, or during
- * an iteration in step mode, returns the start of the first session's newest iteration. */
+ * where a session drafted something. If the sessions never start at the same place, or if
+ * step mode has stopped within an iteration, returns the start of the first session's newest
+ * iteration. */
 struct esp_comparison esp_comparison_newest(const struct esp_state *state);
 /* Returns the previous (step -1) or next (1) place where a session starts an iteration. If
  * `both` is true, both sessions must start one there. An iteration of the first session must

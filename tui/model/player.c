@@ -18,7 +18,7 @@
 enum {
     AT_ONCE = 64, /* largest number of events that a single call applies while playing */
     PACE = 12,    /* iterations per second, slow enough to watch */
-    LATE = 1,     /* seconds; playback catches up a shorter delay, and skips a longer one */
+    LATE = 1,     /* seconds; playback makes up for a shorter delay, and skips a longer one */
 };
 
 static int event_count(const struct esp_player *player)

@@ -25,7 +25,7 @@ enum esp_race_phase {
 /* The options of a race. */
 struct esp_race_options {
     struct esp_engine_options engine;
-    double pass; /* enlarge the target until a pass takes this many seconds; 0: never */
+    double pass; /* the target is enlarged until a pass takes this many seconds; 0: not enlarged */
     struct esp_session_options session; /* for both sides; drafter and verifier are ignored */
     /* Drafters and verifiers. [0] is the left side and [1] is the right side. NULL means
      * ar (plain decoding) for the left drafter, and the models' default for the right one. */
@@ -40,7 +40,7 @@ struct esp_race {
     struct esp_run side[2];          /* left, right */
     atomic_bool stopped;             /* the page was closed */
     atomic_int holders;
-    bool drawn; /* no redraw is needed until a key is pressed; only the drawing thread uses this */
+    bool drawn; /* no redraw is needed until a key is pressed; for the drawing thread */
 
     pthread_mutex_t lock; /* protects all members below; locked before the sides' locks */
     int phase;
@@ -70,7 +70,7 @@ void esp_race_begin(struct esp_race *race);
 /* Returns the seconds on the clock. Sets the phase to OVER when both sides have finished. */
 double esp_race_clock(struct esp_race *race);
 
-/* Updates the phase to the time on the clock, and returns the phase. */
+/* Updates the phase according to the time on the clock, and returns the phase. */
 int esp_race_now(struct esp_race *race);
 
 /* Compares the texts of both sides. Sets *compared to the number of tokens that agree before

@@ -71,8 +71,8 @@ int esp_state_copy(struct esp_state *to, const struct esp_state *from);
 /* Applies a snapshot. Returns 0 or ESP_E_MEMORY. */
 int esp_state_apply(struct esp_state *state, const struct esp_snapshot *snapshot);
 
-/* These functions return where the text after the last prompt starts. The first returns the index of
- * a token, and the second the index of a byte. */
+/* These functions return where the text after the last prompt starts. The first function
+ * returns the index of a token, and the second the index of a byte. */
 int esp_state_answer(const struct esp_state *state);
 size_t esp_state_last_answer(const struct esp_state *state);
 

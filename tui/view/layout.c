@@ -62,7 +62,7 @@ static struct region visible(const struct region *region,
     return kept;
 }
 
-/* Places panes of fixed height at the bottom of `area`. Stops when less than `least` rows would
+/* Places panes of fixed height at the bottom of `area`. Stops when fewer than `least` rows would
  * remain. Returns the remaining area. */
 static struct esp_rect cut(struct esp_layout *layout, struct esp_rect area,
                            const struct region *region, int from, int least)

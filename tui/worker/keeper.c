@@ -140,7 +140,7 @@ void esp_keeper_settle(struct esp_keeper *k)
 
 /* ------------------------------------------------------------------ a session */
 
-/* Opens the library. If something in it is damaged, tells the user. The caller holds
+/* Opens the library. If a part of it is damaged, tells the user. The caller holds
  * `moving`. */
 static int open_library(struct esp_keeper *k, char *err, size_t errlen)
 {
@@ -260,7 +260,8 @@ static void put_likely(struct esp_keeper *k, const struct esp_token_score *score
         put_piece(k, score->likely[i]);
 }
 
-/* Begins the records of a call. Returns false if nothing is stored because of an error. */
+/* Begins to collect the records of a call. Returns false if nothing is stored because of an
+ * error. */
 static bool begin_records(struct esp_keeper *k)
 {
     struct esp_line line = {.text = NULL};

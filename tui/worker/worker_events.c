@@ -1,4 +1,4 @@
-/* worker_events.c - reports events of the engine thread's session, and its progress.
+/* worker_events.c - reports the events and the progress of the engine thread's session.
  *
  * An event is recorded before it is shown, so a replay shows what the user saw. Between
  * iterations the thread waits in these functions, for a step or to keep the pace.

@@ -621,7 +621,7 @@
         moveCourse();
     }
 
-    /* Goes to iteration `index`, to the end of stage `ended`. Without `ended`, shows the whole
+    /* Goes to the end of stage `ended` of iteration `index`. Without `ended`, shows the whole
      * iteration. */
     function go(index, ended) {
         at = Math.min(frames.length - 1, Math.max(0, index));

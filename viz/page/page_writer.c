@@ -25,7 +25,7 @@ enum { SENTENCE = 1024, GAUGES = 256, SHOWN_STAGES = 5 };
 
 struct gauge {
     int owner, symbol, name, meaning; /* string indices */
-    int goal;                         /* index of the gauge that is its goal, or -1 */
+    int goal;                         /* index of the goal, which is another gauge; -1: none */
 };
 
 struct esp_page_writer {
@@ -340,7 +340,7 @@ static void put_times(struct esp_page_writer *page, const struct esp_iteration *
     put_number(page->events, isfinite(baseline) ? baseline : 0);
 }
 
-/* Returns the status of the page so far. The limit for its size leaves some room for the rest
+/* Returns the status of the page so far. The size limit leaves some room for the other parts
  * of the file. */
 static int status_of(struct esp_page_writer *page)
 {

@@ -145,7 +145,8 @@ static int delete (struct esp_control *control, int branch)
     }
     const int refuge = refuge_of(control, branch);
     if (refuge < 0)
-        return esp_refuse(control, "the only branch cannot be deleted; :clear begins a new text");
+        return esp_refuse(control,
+                          "the only branch cannot be deleted; :clear begins a new text");
     const int status = go_to(control, refuge);
     if (status < 0)
         return status;

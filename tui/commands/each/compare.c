@@ -26,7 +26,7 @@ static int run(struct esp_control *control, const char *arguments)
     const struct esp_state *second = control->state.compared;
     if (!*arguments && second)
         return esp_answer(control,
-                          "the session is compared with drafter %s, verifier %s; :compare off ends this",
+                          "now comparing with drafter %s, verifier %s; :compare off ends the comparison",
                           second->loaded.drafter, second->loaded.verifier);
     if (!*arguments)
         return esp_answer(control, "name a drafter: :compare ar compares with plain decoding");

@@ -39,8 +39,8 @@ static int row_count(const struct esp_shown *s, int width)
     return count;
 }
 
-/* Returns the top row. When a pane has become higher, the largest scroll position is smaller.
- * Therefore the scroll position is limited here. */
+/* Returns the top row. When the pane has become higher, the largest possible scroll position is
+ * smaller than before. Therefore the scroll position is limited here. */
 static int top_row(const struct esp_shown *s, int width, int height)
 {
     const int most = row_count(s, width) - height;

@@ -121,7 +121,7 @@ static int width_of(const struct figure *figure, bool symbol)
            (symbol && figure->symbol ? (int)strlen(figure->symbol) + 3 : 0);
 }
 
-/* Draws the numbers in as many rows as they need. Returns the row below. */
+/* Draws the numbers in as many rows as they need. Returns the row below the numbers. */
 static int draw_numbers(struct esp_canvas *canvas, const struct esp_iteration *it, int node)
 {
     struct figure figures[MOST_FIGURES];
@@ -267,8 +267,9 @@ static void draw_member(struct esp_canvas *canvas, const struct esp_shown *s, in
 }
 
 /* Draws the children of a node, sorted by rank, in at most `rows` rows. Each row has the draft
- * probability, the target probability and the branching of a child. The last row says how many children do not fit. If there
- * is only one row, this number is at its end. Returns the next free row. */
+ * probability, the target probability and the branching of a child. The last row says how many
+ * children do not fit. If there is only one row, this number is at its end. Returns the next
+ * free row. */
 static int draw_family(struct esp_canvas *canvas, const struct esp_shown *s, int parent,
                        int marked, int y, int rows)
 {

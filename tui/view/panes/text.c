@@ -108,7 +108,8 @@ static int span_at(const struct esp_state *state, size_t byte)
     return low;
 }
 
-/* Finds the matches of a search for a caller that visits the bytes in order. */
+/* Finds the matches of a search one after another, while the caller visits the bytes in
+ * order. */
 struct matches {
     const struct esp_wrap *w;
     const char *what;
