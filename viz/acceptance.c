@@ -29,8 +29,8 @@ static int bin_of(double q)
     return bin < 0 ? 0 : bin < ESP_ACCEPT_BINS ? bin : ESP_ACCEPT_BINS - 1;
 }
 
-/* Counts the children of node `parent`, which the verifier reached. `next` is the child that the
- * verifier accepted, or -1. */
+/* Counts the children of node `parent`, which the verifier reached. `next` is the child that
+ * the verifier accepted, or -1. */
 static void count_children(struct esp_acceptance *a, const struct esp_iteration *it, int parent,
                            int next)
 {

@@ -2,9 +2,9 @@
  *
  * Drawing functions never touch a terminal. They fill a canvas. Afterwards the canvas is shown
  * with ncurses, dumped as text, or compared with a golden screen. Coordinates are relative to
- * the current view, a rectangle of the canvas. Everything outside the view is clipped, so drawing
- * code does not have to check sizes. All text passes through safe.h. Frames join where they
- * meet.
+ * the current view, a rectangle of the canvas. Everything outside the view is clipped, so
+ * drawing code does not have to check sizes. All text passes through safe.h. Frames join where
+ * they meet.
  */
 #ifndef ESP_CANVAS_H
 #define ESP_CANVAS_H

@@ -31,8 +31,8 @@ struct esp_line_kind {
     const char *name;
     esp_take_line *take;
     /* If `take` is NULL, the text is stored in the member of `user` at `offset`. This member is
-     * an array of `size` bytes. If the size is 0, it is a pointer, which is set to a new
-     * string. */
+     * an array of `size` bytes. If the size is 0, the member is a pointer, which is set to a
+     * new string. */
     size_t offset, size;
 };
 

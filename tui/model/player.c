@@ -1,9 +1,9 @@
 /* player.c - moves between positions in a recording; see player.h.
  *
  * In a live session, the worker reports phases in addition to the session's events (worker.c).
- * Here the phases are derived from the events. After a prompt, the session processes it and
- * then generates text. An iteration means that text is being generated. The end of a generation
- * makes the session idle.
+ * In a replay, the phases are derived from the events. After a prompt, the session processes it
+ * and then generates text. An iteration means that text is being generated. The end of a
+ * generation makes the session idle.
  */
 #include "tui/model/player.h"
 

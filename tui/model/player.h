@@ -22,7 +22,7 @@ struct esp_player {
     struct esp_state *state;
     struct esp_snapshot snapshot; /* the event that is being applied */
     int at;                       /* number of applied events */
-    int step, steps; /* steps of the next iteration: number of shown steps, number of all steps */
+    int step, steps; /* of the next iteration: number of shown steps, number of all steps */
     int phase;       /* the phase of the state before a step was shown */
     bool stepped;    /* at this position, the recorded session was in step mode */
 

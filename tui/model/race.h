@@ -16,7 +16,7 @@
 #include "tui/model/run.h"
 
 enum esp_race_phase {
-    ESP_RACE_PREPARES, /* `doing` says what: loading, warming up or decoding the right side */
+    ESP_RACE_PREPARES, /* `doing` names the work: loading, warming up, decoding the right */
     ESP_RACE_RUNS,     /* the clock runs and the sides are shown */
     ESP_RACE_OVER,     /* both sides have finished */
     ESP_RACE_FAILED,   /* `doing` gives the reason */
@@ -25,7 +25,7 @@ enum esp_race_phase {
 /* The options of a race. */
 struct esp_race_options {
     struct esp_engine_options engine;
-    double pass; /* the target is enlarged until a pass takes this many seconds; 0: not enlarged */
+    double pass; /* the target is enlarged until a pass takes this many seconds; 0: it is not */
     struct esp_session_options session; /* for both sides; drafter and verifier are ignored */
     /* Drafters and verifiers. [0] is the left side and [1] is the right side. NULL means
      * ar (plain decoding) for the left drafter, and the models' default for the right one. */

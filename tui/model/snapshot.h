@@ -39,7 +39,7 @@ enum esp_fork {
     ESP_FORK_UNDO,
     ESP_FORK_REDO,
     ESP_FORK_RESUME, /* a kept session is continued */
-    ESP_FORK_TURN,   /* the next of several continuations has its turn; undo does not stop here */
+    ESP_FORK_TURN,   /* the next continuation has its turn; undo does not stop here */
 };
 
 enum esp_phase {

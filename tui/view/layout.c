@@ -62,8 +62,8 @@ static struct region visible(const struct region *region,
     return kept;
 }
 
-/* Places panes of fixed height at the bottom of `area`. Stops when fewer than `least` rows would
- * remain. Returns the remaining area. */
+/* Places panes of fixed height at the bottom of `area`. Stops when fewer than `least` rows
+ * would remain. Returns the remaining area. */
 static struct esp_rect cut(struct esp_layout *layout, struct esp_rect area,
                            const struct region *region, int from, int least)
 {

@@ -91,7 +91,7 @@ struct esp_mailbox {
     int steps;                /* number of stages to run before the thread waits again */
     bool working;             /* the engine thread does not wait for a command or a step */
     bool busy;                /* the engine thread does not wait for a command */
-    struct timespec iterated; /* end of the last iteration and its pause; for the engine thread */
+    struct timespec iterated; /* end of the last iteration and its pause; engine thread only */
 };
 
 void esp_mailbox_open(struct esp_mailbox *mailbox);

@@ -496,7 +496,7 @@ static bool move(const struct esp_shown *s, int action)
     return true;
 }
 
-/* If there is no cursor yet, the first key that moves it puts it at the end of the visible
+/* If there is no cursor yet, the first cursor key puts the cursor at the end of the visible
  * text. */
 static bool begin_cursor(const struct esp_shown *s, int action)
 {
