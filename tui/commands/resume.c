@@ -32,7 +32,8 @@ static int read_iterations(struct esp_resumed *r, struct esp_library *library)
             break;
         }
         it->event.iteration.it.index = number;
-        /* A later iteration may have generated the first tokens of this iteration again. */
+        /* This iteration can begin before `place`, because a later iteration can have generated
+         * its first tokens again. */
         const int position = it->event.iteration.it.position;
         it->place = esp_branches_before(b, b->at, position < place ? position : place);
         used++;

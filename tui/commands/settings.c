@@ -386,7 +386,7 @@ static const struct esp_setting settings[] = {
     ESP_SESSION_SETTINGS(X)
 #undef X
         {"pace", "NUMBER|full",
-         "iterations per second, to follow by eye; full: as fast as possible",
+         "largest number of iterations per second, to follow them by eye; full: no limit",
          ESP_SETTING_PROMPT, .set = set_pace, .get = get_pace},
     {"theme", "NAME|FILE", "the colours", ESP_SETTING_INTERFACE, .set = set_theme,
      TEXT(settings.theme_name), .complete = complete_theme},

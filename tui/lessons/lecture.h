@@ -42,8 +42,8 @@ int esp_lecture_open(struct esp_lecture **lecture, const char *path, char *err, 
 void esp_lecture_hold(struct esp_lecture *lecture);
 void esp_lecture_release(struct esp_lecture *lecture);
 
-/* The decoding thread reports its progress. The phase is 0 (decoding), 1 (ready) or -1
- * (failed). `text` is shown on the page. */
+/* The decoding thread calls this to report its progress. The phase is 0 (decoding), 1 (ready)
+ * or -1 (failed). `text` is shown on the page. */
 void esp_lecture_say(struct esp_lecture *lecture, int phase, const char *text);
 /* Returns the phase that was reported last. If `doing` is not NULL, copies the text to it. */
 int esp_lecture_phase(struct esp_lecture *lecture, char *doing, size_t size);

@@ -1,5 +1,5 @@
-/* line_file.h - reads files of the user line by line: settings, themes, lessons, suites and
- * papers. */
+/* line_file.h - reads text files of the user line by line: settings, themes, lessons, suites
+ * and papers. */
 #ifndef ESP_LINE_FILE_H
 #define ESP_LINE_FILE_H
 

@@ -65,7 +65,7 @@ struct esp_setup {
 
 struct esp_snapshot {
     int type;
-    bool second; /* it is an iteration of the compared session */
+    bool second; /* the event is an iteration of the compared session */
     int stage;   /* of a stage event: the stage */
     int kept;    /* of rewind and fork: number of tokens that stay; of drop: number removed */
     int start;   /* of drop: first removed token; of scores: first token with a score */

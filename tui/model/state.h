@@ -1,7 +1,7 @@
 /* state.h - the state that is drawn. It has the text, the last iterations and the statistics.
  *
- * Only snapshots change it. The screen depends only on this state and on the user's view
- * (ui.h). Therefore a replay looks like the live session.
+ * Only snapshots change this state. The screen depends only on this state and on the user's
+ * view (ui.h). Therefore a replay looks like the live session.
  */
 #ifndef ESP_STATE_H
 #define ESP_STATE_H

@@ -243,7 +243,7 @@ static void finish(struct esp_keeper *k)
 
 /* ------------------------------------------------------------------ writing records */
 
-/* Adds a record with the text of a token, unless there is one already. */
+/* Adds a record with the text of a token, unless the library or the log already has it. */
 static void put_piece(struct esp_keeper *k, int32_t token)
 {
     size_t length = 0;

@@ -35,7 +35,7 @@ enum esp_command_type {
     ESP_COMMAND_LOAD,     /* key, value, draft or NULL (models.h) */
     ESP_COMMAND_RECORD,   /* path or NULL; columns, rows; flag: overwrite (worker_record.c) */
     ESP_COMMAND_MARK,     /* text of the marker */
-    ESP_COMMAND_RETIRE,   /* serial; token texts of pairs with a lower number are not needed */
+    ESP_COMMAND_RETIRE,   /* serial; token texts of pairs with a lower number are unused now */
     ESP_COMMAND_JOB,      /* job */
 };
 

@@ -406,7 +406,7 @@
         if (nodes.some((n) => n.confidence !== null))
             sample("confidence", "", "how sure the draft is at this node");
         if (frame.hidden)
-            made.push(element("span", "", "\u2026 " + frame.hidden + " less likely nodes are not shown"));
+            made.push(element("span", "", "\u2026 " + frame.hidden + " less likely nodes are hidden"));
         $("legend").replaceChildren(...made);
     }
 
