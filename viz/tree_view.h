@@ -73,7 +73,8 @@ int esp_node_style(const struct esp_iteration *it, int node);
 /* Returns whether this token contains the searched text. */
 bool esp_tree_matches(const struct esp_tree_look *look, int32_t token);
 
-/* Returns whether the target's own token was drawn at random. This is so above temperature 0. */
+/* Returns whether the target's own token was drawn at random. This is the case above
+ * temperature 0. */
 bool esp_is_sampled(const struct esp_iteration *it);
 
 /* Returns the source of a node's token (enum esp_source). Old recordings lack the source.

@@ -32,8 +32,8 @@ static int read_iterations(struct esp_resumed *r, struct esp_library *library)
             break;
         }
         it->event.iteration.it.index = number;
-        /* This iteration can begin before `place`, because a later iteration can have generated
-         * its first tokens again. */
+        /* This iteration can begin before `place`. Then a later iteration has generated the
+         * first tokens of this iteration again. */
         const int position = it->event.iteration.it.position;
         it->place = esp_branches_before(b, b->at, position < place ? position : place);
         used++;

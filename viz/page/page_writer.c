@@ -41,7 +41,7 @@ struct esp_page_writer {
     size_t piece_capacity;
     int iterations, earlier;
     int program, target, draft, device, started; /* string indices */
-    int changes;                                 /* number since the last iteration */
+    int changes;                                 /* how many since the last iteration */
     bool failed;                                 /* out of memory */
     bool too_large;                              /* larger than ESP_PAGE_BYTES */
 };
