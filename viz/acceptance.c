@@ -13,7 +13,7 @@ static void count(struct esp_trial_counts *t, const struct esp_iteration *it, in
     const double q = esp_draft_probability(it, index);
     t->tried++;
     t->accepted += accepted;
-    if (isfinite(q)) { /* a copied token has no q, and a recording may have none */
+    if (isfinite(q)) { /* q is unknown for a copied token and in some recordings */
         t->q += q;
         t->with_q++;
     }
@@ -29,8 +29,8 @@ static int bin_of(double q)
     return bin < 0 ? 0 : bin < ESP_ACCEPT_BINS ? bin : ESP_ACCEPT_BINS - 1;
 }
 
-/* Counts the children of a node that the verifier reached. `next` is the child that the
- * verifier accepted, or -1. */
+/* Counts the children of node `parent`, which the verifier reached. `next` is the child that
+ * the verifier accepted, or -1. */
 static void count_children(struct esp_acceptance *a, const struct esp_iteration *it, int parent,
                            int next)
 {

@@ -1,5 +1,5 @@
-/* acceptance.h - counts how many drafted tokens are accepted in all iterations. The papers have
- * tables of the same counts.
+/* acceptance.h - counts how many drafted tokens are accepted, over all iterations. The papers
+ * have tables of the same counts.
  *
  * Tokens are counted by length of the accepted path, by depth (delayed-tree-expansion, fig. 1),
  * by source (model, text, ...), by child rank (salf-talf, fig. 2a; Sequoia plans its trees with

@@ -29,8 +29,8 @@ static double row_height(const struct esp_beside *b)
 }
 
 /* Returns the pen for a bar. If `ways` is 0, the bar is for a value of the paper. Otherwise it
- * is for a value that was measured in way `way` of `ways`. If there are several ways, the bars
- * of the first way are outlines. */
+ * is for a measured value, and `way` says in which of `ways` ways it was measured. If there are
+ * several ways, the bars of the first way are outlines. */
 static struct esp_pen pen_of(const struct panel *p, int way, int ways)
 {
     const char *colour = ways == 0  ? p->colours->stage[0]

@@ -1,10 +1,10 @@
 /* canvas.h - declares a grid of cells to draw into.
  *
- * Drawing never touches a terminal: it fills a canvas, and the canvas is then shown with
- * ncurses, dumped as text, or compared with a golden screen. Coordinates are relative to the
- * current view, a rectangle of the canvas. Everything outside the view is clipped, so drawing
- * code does not have to check sizes. All text passes through safe.h. Frames join where they
- * meet.
+ * Drawing functions never touch a terminal. They fill a canvas. Afterwards the canvas is shown
+ * with ncurses, dumped as text, or compared with a golden screen. Coordinates are relative to
+ * the current view, a rectangle of the canvas. Everything outside the view is clipped, so
+ * drawing code does not have to check sizes. All text passes through safe.h. Frames join where
+ * they meet.
  */
 #ifndef ESP_CANVAS_H
 #define ESP_CANVAS_H
@@ -23,7 +23,7 @@ struct esp_rect {
 
 struct esp_cell {
     char text[21]; /* one character with its combining marks; "" right of a wide character */
-    uint8_t width; /* 1, 2, or 0 to the right of a wide character */
+    uint8_t width; /* in columns: 1 or 2; 0 right of a wide character */
     uint8_t style; /* enum esp_style */
     uint8_t lines; /* ESP_LINE_* flags of a piece of a frame (text is then ""); 0: no frame */
 };
@@ -38,7 +38,7 @@ struct esp_canvas {
     struct esp_cell *cells; /* (height, width) */
     size_t capacity;
     struct esp_view view;
-    int cursor_x, cursor_y; /* terminal's cursor; -1: hidden. The input line sets them. */
+    int cursor_x, cursor_y; /* the terminal's cursor, set by the input line; -1: hidden */
     const struct esp_glyphs *glyphs;
     bool ascii_text; /* the terminal cannot show characters beyond ASCII */
 };
@@ -58,7 +58,7 @@ void esp_canvas_leave(struct esp_canvas *canvas, struct esp_view previous);
 
 /* These functions draw text that begins in column x. They return the column after the text. The
  * text may contain any bytes. esp_draw_bytes() draws at most `room` columns, with an ellipsis
- * if the text does not fit; flags: ESP_SAFE_*. */
+ * if the text does not fit. `flags` are ESP_SAFE_* of safe.h. */
 int esp_draw(struct esp_canvas *canvas, int x, int y, int style, const char *text);
 int esp_drawf(struct esp_canvas *canvas, int x, int y, int style, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
@@ -71,7 +71,7 @@ int esp_draw_repeat(struct esp_canvas *canvas, int x, int y, int count, int styl
                     const char *glyph);
 
 void esp_draw_fill(struct esp_canvas *canvas, struct esp_rect rect, int style);
-/* Draws a frame along the inside of the rectangle; it joins existing frames. */
+/* Draws a frame along the inside of the rectangle, and joins it to existing frames. */
 void esp_draw_frame(struct esp_canvas *canvas, struct esp_rect rect, int style);
 /* Changes the style of existing cells. */
 void esp_draw_restyle(struct esp_canvas *canvas, struct esp_rect rect, int style);
@@ -79,9 +79,9 @@ void esp_draw_restyle(struct esp_canvas *canvas, struct esp_rect rect, int style
 /* Returns the text that a cell shows; never NULL. */
 const char *esp_cell_text(const struct esp_canvas *canvas, const struct esp_cell *cell);
 
-/* Writes the rows as lines of text without trailing blanks. With `styles`, writes for each
- * cell a letter for its style instead (a..z, A.. in the order of style.h, '.' for plain text).
- */
+/* Writes the rows as lines of text without trailing blanks. If `styles` is true, writes a
+ * letter for the style of each cell instead. The letters are a..z, A.. in the order of style.h,
+ * and '.' for plain text. */
 void esp_canvas_dump(const struct esp_canvas *canvas, FILE *file, bool styles);
 
 #endif

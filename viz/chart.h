@@ -45,17 +45,17 @@ void esp_axis_ends(const struct esp_axis *axis, char low[16], char high[16]);
 /* Returns the smallest of the numbers 1, 2, 5, 10, 20, 50, ... (and 0.5, 0.2, 0.1, ...) that is
  * at least `raw`. */
 double esp_axis_step(double raw);
-/* Returns `seconds`, or 0 if the time was not measured. */
+/* Returns `seconds` if it is a valid time. Otherwise returns 0, which means not measured. */
 double esp_measured(double seconds);
 
-/* Draws the last `rect.width` of `count` values, oldest first, as a bar chart that fills
+/* Draws the last `rect.width` of the `count` values, oldest first, as a bar chart that fills
  * `rect`. If there are few values, the bars are several cells wide; a value that is not finite
  * leaves a gap. Returns the width of all bars in cells. */
 int esp_draw_columns(struct esp_canvas *canvas, struct esp_rect rect, int style,
                      const float *values, int count, const struct esp_axis *axis);
 
-/* Draws the last `width` of `count` values, oldest first, in one row; a value that is not
- * finite leaves a gap. */
+/* Draws the last `width` of the `count` values, oldest first, as a sparkline in one row. A
+ * value that is not finite leaves a gap. */
 void esp_draw_spark(struct esp_canvas *canvas, int x, int y, int width, int style,
                     const float *values, int count, const struct esp_axis *axis);
 

@@ -10,11 +10,11 @@
 struct esp_colours {
     const char *name;
     const char *background, *text, *label, *edge, *frame; /* #rrggbb */
-    const char *number;                                   /* text on a shaded node */
+    const char *number;                                   /* colour of text on a shaded node */
     const char *accepted, *rejected, *cut, *bonus;
     const char *stage[6]; /* bars of stages: draft, flatten, verify, select, commit, adapt */
     const char *course;   /* a line in a chart */
-    int plain, sure;      /* 0xRRGGBB: fill of a node with confidence 0 and 1 */
+    int plain, sure;      /* 0xRRGGBB: fill of a node with confidence 0, and with 1 */
 };
 
 /* Returns the set of colours with this name, or NULL. */

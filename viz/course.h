@@ -11,7 +11,7 @@ struct esp_course_point {
     int drafted, cut; /* verified nodes except the root; nodes that were cut */
     int passes;       /* passes of the draft model */
     double seconds[ESP_STAGES], exchange, baseline;
-    double at;       /* seconds of all stages of all iterations up to the end of this one */
+    double at;       /* sum of all stage times so far, including this iteration, in seconds */
     int64_t written; /* tokens committed so far */
     bool stepped;    /* set by the caller: step mode was on, so the times mean nothing */
 };
@@ -19,7 +19,7 @@ struct esp_course_point {
 /* A value of one drafter's controller, or of the session (esp_gauge_owner()). */
 struct esp_course_gauge {
     char owner[32], symbol[32], name[64]; /* "dynatree", "tauh", "upper confidence (tauh)" */
-    char goal[32]; /* symbol of the gauge (of the same owner) that is its goal; "" if none */
+    char goal[32]; /* symbol of the goal, a gauge with the same owner; "": no goal */
     float *values; /* (count) value after each iteration; NaN where it is missing */
 };
 
@@ -36,7 +36,7 @@ struct esp_course {
     char drafters[256], verifiers[256]; /* "dynatree, goodput": oldest first */
 };
 
-/* Sums over iterations. */
+/* Sums of values over several iterations. */
 struct esp_totals {
     int iterations;
     int64_t committed;         /* tokens */

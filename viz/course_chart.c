@@ -472,7 +472,7 @@ static int draw_stages(struct chart *d, char *err, size_t errlen)
     return ESP_OK;
 }
 
-/* ------------------------------------------------------------------ the whole */
+/* ------------------------------------------------------------------ the whole chart */
 
 int esp_course_chart_draw(const struct esp_course *course,
                           const struct esp_course_chart_options *options,

@@ -2,7 +2,7 @@
  *
  *     thresholds   the values of the controller over the iterations; each value that changes
  *                  has a panel with its own scale and its goal
- *     acceptance   for each depth, how often a drafted token was accepted: as a fraction of the
+ *     acceptance   how often a drafted token of each depth was accepted: as a fraction of the
  *                  iterations in which the verifier reached that depth, and of all iterations
  *     stages       the time of each iteration as a column of its stages, and the time that
  *                  plain decoding takes for the same number of tokens

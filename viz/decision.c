@@ -2,8 +2,8 @@
  *
  * A node has two numbers, u and acceptance, with two possible meanings. If the verifier tested
  * the node, it compared u with the acceptance. If it drew this token from a distribution
- * (`drawn`), u selected one of all tokens. Then the acceptance is only the probability of this
- * token, and u may be above it.
+ * (`drawn`), u selected one of the tokens in it. Then the acceptance is only the probability of
+ * this token, and u can be above it.
  */
 #include "viz/decision.h"
 
@@ -17,8 +17,8 @@ static bool is_greedy(const struct esp_iteration *it)
     return it->verifier && strncmp(it->verifier, "greedy", 6) == 0;
 }
 
-/* Early recordings lack the flag `drawn`. There, an accepted node whose u is not below its
- * acceptance must have been drawn. */
+/* Returns whether the token was drawn. Early recordings lack the flag `drawn`. In them, a token
+ * that was accepted although u is not below the acceptance must have been drawn. */
 static bool is_drawn(const struct esp_node *n)
 {
     return n->drawn || (n->verdict == ESP_ACCEPTED && n->u >= n->acceptance);

@@ -24,8 +24,8 @@ enum esp_decision_kind {
 struct esp_decision {
     int kind;
     /* For TEST and PATH, these are the two numbers that were compared. For DRAW, and for MISS
-     * if known, `chance` is the probability of this token in the distribution that was drawn
-     * from. Otherwise they are NaN. */
+     * if known, `chance` is the probability of this token in the distribution from which the
+     * verifier drew. All other values are NaN. */
     double u, chance;
     /* DRAW and MISS: the token was drawn from the target's whole distribution, not from its
      * residual after rejected drafts. */

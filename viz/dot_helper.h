@@ -30,7 +30,8 @@ struct esp_dot_options {
 int esp_dot_draw(const char *line, size_t length, const struct esp_dot_options *options,
                  char **picture, size_t *size, char *err, size_t errlen);
 
-/* Converts an SVG of width x height points to "png" or "pdf". Otherwise like esp_dot_draw(). */
+/* Converts an SVG of width x height points to "png" or "pdf". Returns the same as
+ * esp_dot_draw(). */
 int esp_dot_convert(const char *svg, size_t length, double width, double height,
                     const char *format, char **picture, size_t *size, char *err, size_t errlen);
 

@@ -72,14 +72,14 @@ void esp_drawing_text(struct esp_drawing *drawing, double x, double y, int size,
 
 /* Returns the width of a text: exact for monospace text, otherwise a generous estimate. */
 double esp_drawing_width(const char *text, int size, int flags);
-/* Writes to `text` as many of the bytes as fit into `columns` monospace cells, followed by an
- * ellipsis if some are left out. Blanks are made visible, and characters that the file format
+/* Copies as many of the bytes to `text` as fit into `columns` monospace cells. Appends an
+ * ellipsis if some do not fit. Blanks are made visible, and characters that the file format
  * cannot show are replaced by a stand-in. Returns the number of cells that the text takes. */
 int esp_drawing_cells(const struct esp_drawing *drawing, char *text, size_t size,
                       const char *bytes, size_t length, int columns);
 
-/* The operations of a file format: functions that write the beginning of the file and each kind
- * of shape, and the text at the end of the file. */
+/* The operations of a file format. The functions write the beginning of the file and each kind
+ * of shape. The last member is the text at the end of the file. */
 struct esp_drawing_backend {
     void (*begin)(const struct esp_drawing *drawing, FILE *file);
     void (*path)(struct esp_drawing *drawing, const struct esp_pen *pen, const double *points,

@@ -50,7 +50,7 @@ struct esp_figure {
     int nodes;   /* maximum number of nodes in a tree; 0: all, -1: as many as stay legible */
 };
 
-/* Fills an empty drawing. The caller has set its member `latex`. Returns 0, or a negative
+/* Fills an empty drawing. The caller must have set its member `latex`. Returns 0, or a negative
  * status with a message in err, for example if there is nothing to draw. */
 int esp_figure_draw(const struct esp_figure *figure, struct esp_drawing *drawing, char *err,
                     size_t errlen);

@@ -28,7 +28,7 @@ static bool ends_line(const struct esp_figure *f, int32_t token)
 /* Says where a token comes from: the text before the iteration, the draft, or the target. */
 enum from { BEFORE, DRAFTED, TARGET };
 
-/* Writes a token, on the next line if it does not fit. */
+/* Writes a token. If it does not fit on the current line, begins the next line. */
 static void put_token(const struct esp_figure *f, struct esp_drawing *d, struct cursor *at,
                       int32_t token, enum from from)
 {

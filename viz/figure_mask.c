@@ -13,7 +13,7 @@ struct picture {
     const struct esp_figure *f;
     struct esp_drawing *d;
     struct esp_mask mask;
-    double x, y, cell; /* corner and cell size of the part of the mask that is for the tree */
+    double x, y, cell; /* corner of the tree's part of the mask; size of a cell */
     bool labelled;
 };
 
@@ -110,7 +110,7 @@ static void draw_prefix(const struct picture *p)
     esp_drawing_rect(p->d, &all, x, p->y, PREFIX, side(p), 0);
     esp_drawing_line(p->d, &gap, x + PREFIX / 2.0 + 3, p->y - 1, x + PREFIX / 2.0 - 3,
                      p->y + side(p) + 1);
-    const int before = p->f->iteration->position - 1; /* the root is a row of the mask */
+    const int before = p->f->iteration->position - 1; /* without the root */
     esp_figure_small(p->f, p->d, x + PREFIX / 2.0, p->y - 14, ESP_ANCHOR_MIDDLE, "the text");
     esp_figure_small(p->f, p->d, x + PREFIX / 2.0, p->y - 5, ESP_ANCHOR_MIDDLE, "%d tokens",
                      before > 0 ? before : 0);

@@ -168,10 +168,10 @@ static void say_levels(char *text, size_t size, const struct esp_iteration *it, 
                 it->deepest, it->deepest == 1 ? " was" : "s were");
 }
 
-/* Writes why a value changed. The drafter's values show which controller rule ran: dynatree has
- * a reached share with history=price, and an accepted share otherwise. `direction` is 1 if the
- * value changed as it does when drafts are accepted, otherwise -1. Writes nothing if the values
- * in a recording fit no rule. */
+/* Writes why a value changed. The drafter's values show which controller rule has run: dynatree
+ * has a reached share with history=price, and an accepted share otherwise. `direction` is 1 if
+ * accepted drafts change the value in this direction, and -1 otherwise. Writes nothing if the
+ * values in a recording fit no rule. */
 static void say_cause(char *text, size_t size, const struct esp_iteration *it, int direction)
 {
     if (esp_gauge_find(it, "acceptance"))

@@ -34,7 +34,7 @@ static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7"
 
 enum { COLOURS = sizeof colours / sizeof *colours };
 
-/* If several series have the same colour, the i-th of them, from 0, has dashes[i]. */
+/* If several series have the same colour, the i-th of them, counted from 0, has dashes[i]. */
 static const char *const dashes[] = {NULL, "7 4", "2 3", "6 3 2 3"};
 enum { ROUNDS = sizeof dashes / sizeof *dashes };
 enum { ROWS = 1, COLUMNS = 2 }; /* lines that fill a ruled bar: 0, one of these, or their sum */
@@ -311,7 +311,7 @@ static int count_bars(const struct esp_plot *p, int before)
     return count;
 }
 
-/* Draws the bar of a series over each name. A reference series gets a line across the group of
+/* Draws the bar of a series above each name. A reference series gets a line across the group of
  * bars instead. */
 static void draw_bars(const struct plot *plot, int index, const struct look *look)
 {

@@ -162,9 +162,9 @@ void esp_safe_write(FILE *file, const char *bytes, size_t length)
     write_units(file, bytes, length, true);
 }
 
-/* Formats twice, the second time with other bytes instead of the format's newlines and tabs. If
- * a newline or tab differs in the second result, it comes from the format, otherwise from an
- * argument. */
+/* Formats the output twice. The second time, other bytes replace the newlines and tabs of the
+ * format. If a newline or tab differs in the second result, it comes from the format. Otherwise
+ * it comes from an argument. */
 void esp_safe_print(FILE *file, const char *format, ...)
 {
     char *marked = strdup(format), *text = NULL, *other = NULL;

@@ -114,7 +114,7 @@ static void draw_lines(struct picture *p)
     }
 }
 
-/* ------------------------------------------------------------------ the whole */
+/* ------------------------------------------------------------------ the whole picture */
 
 static int gather(struct picture *p)
 {

@@ -92,8 +92,8 @@ static int by_interest(const void *left, const void *right)
 }
 
 /* Returns the nodes in order of interest: first new nodes and their ancestors, then the other
- * nodes by verdict and by cumulative draft probability. The caller frees the array. Returns
- * NULL if there is no memory. */
+ * nodes, sorted by verdict and cumulative draft probability. The caller frees the array.
+ * Returns NULL if there is no memory. */
 static struct interest *rank(const struct building *b)
 {
     static const int class[] = {

@@ -7,8 +7,8 @@
  *     │  └┄ " dog"   .03  cut: path too unlikely
  *     └─ … 3 more (1 cut)
  *
- * Building the rows chooses the nodes to show. If not all nodes fit, these are the accepted
- * path, then rejected nodes, then the other nodes by cumulative draft probability. A fold row
+ * Building the rows chooses the nodes to show. If not all nodes fit, the accepted path comes
+ * first, then rejected nodes, then the other nodes by cumulative draft probability. A fold row
  * under a node says how many nodes below it are not shown. Drawing puts the rows on a canvas.
  * Rows and drawing depend on the iteration alone.
  */
@@ -73,11 +73,12 @@ int esp_node_style(const struct esp_iteration *it, int node);
 /* Returns whether this token contains the searched text. */
 bool esp_tree_matches(const struct esp_tree_look *look, int32_t token);
 
-/* Returns whether the target's own token was drawn at random, as it is above temperature 0. */
+/* Returns whether the target's own token was drawn at random. This is the case above
+ * temperature 0. */
 bool esp_is_sampled(const struct esp_iteration *it);
 
 /* Returns the source of a node's token (enum esp_source). Old recordings lack the source.
- * There it is derived from the node's `copied` or from the root's `reason`. */
+ * For them, it is derived from the node's `copied` or from the root's `reason`. */
 int esp_source_of(const struct esp_iteration *it, int node);
 /* Returns whether a node's token does not come from the draft model. Such a node has no draft
  * probability. */

@@ -1,8 +1,8 @@
 /* versus.c - says which side of a comparison is ahead; see versus.h.
  *
- * Compares the numbers of iterations, which determine the cost for a large target, and the
- * times on this machine. If the two comparisons disagree, the sentence names both. A difference
- * in time of less than EQUAL is noise.
+ * Compares how many iterations both sides need, which determines the cost for a large target,
+ * and how long they take on this machine. If the two comparisons disagree, the sentence names
+ * both. A difference in time of less than EQUAL is noise.
  */
 #include "viz/versus.h"
 

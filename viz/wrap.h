@@ -18,7 +18,7 @@ size_t esp_wrap_unit(const struct esp_wrap *wrap, size_t at, size_t end, int col
                      struct esp_safe_unit *shown);
 /* Returns the end of the line that starts at byte `at`, but at most `end`. A line ends after
  * the last space before the edge or, without a space, after the last unit that fits. A newline
- * belongs to the line that it ends. Spaces at the end of a line may exceed the edge. */
+ * belongs to the line that it ends. Spaces at the end of a line can extend beyond the edge. */
 size_t esp_wrap_line(const struct esp_wrap *wrap, size_t at, size_t end);
 
 /* Returns the number of lines that a text has at this width. */

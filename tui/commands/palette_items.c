@@ -123,7 +123,8 @@ void esp_palette_menu(struct esp_control *control, enum esp_list list)
         drafters ? "drafter: how trees are drafted" : "verifier: how trees are verified";
     palette->skipped = (int)strlen(key) + 2;
     add(palette, key,
-        drafters ? "the default of these models" : "the best lossless one for the drafter",
+        drafters ? "the default for the loaded models"
+                 : "the best lossless verifier for the drafter",
         ":%s auto", key);
     for (int i = 0; esp_item(list, i, &item); i++) {
         /* If the user has not chosen a verifier, it is chosen to fit the drafter. */

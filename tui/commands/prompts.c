@@ -91,8 +91,8 @@ void esp_prompts_retokenized(struct esp_prompts *prompts)
     esp_prompts_forget(prompts);
 }
 
-/* Returns the text of tokens [from, to), without the line breaks at its start. They separate a
- * prompt from the text before it. */
+/* Returns the text of tokens [from, to), without the line breaks at its start, which only
+ * separate a prompt from the text before it. */
 static char *words_of(const struct esp_state *state, int from, int to)
 {
     size_t start = state->spans[from].start;

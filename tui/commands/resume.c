@@ -32,7 +32,8 @@ static int read_iterations(struct esp_resumed *r, struct esp_library *library)
             break;
         }
         it->event.iteration.it.index = number;
-        /* A later iteration may have generated the first tokens of this iteration again. */
+        /* This iteration can begin before `place`. Then a later iteration has generated the
+         * first tokens of this iteration again. */
         const int position = it->event.iteration.it.position;
         it->place = esp_branches_before(b, b->at, position < place ? position : place);
         used++;
@@ -125,7 +126,8 @@ static int index_of(const struct esp_resumed *r, int number, int least, int most
     return ESP_BY_FORGOTTEN;
 }
 
-/* Numbers the iterations from 0. Also changes the numbers in the tokens that they generated. */
+/* Numbers the iterations from 0. Also changes the iteration numbers in the tokens that the
+ * iterations generated. */
 static void renumber(struct esp_resumed *r)
 {
     struct esp_branches *b = &r->text.branches;

@@ -54,7 +54,8 @@ static int set_pace(struct esp_control *control, const char *value, char *err, s
         pace = 0;
     else if (end == value || *end || !(pace > 0 && pace <= 1e6))
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "pace takes iterations per second, or full, not '%.40s'", value);
+                        "pace takes a number of iterations per second, or full, not '%.40s'",
+                        value);
     esp_control_pace(control, pace);
     return ESP_OK;
 }
@@ -67,7 +68,7 @@ static void get_pace(const struct esp_control *control, char *value, size_t size
         snprintf(value, size, "full");
 }
 
-/* Reads the names of the hidden panes. They are separated by commas, or "none". */
+/* Reads the names of the hidden panes, which are separated by commas. "none" means no pane. */
 static int set_hidden(struct esp_control *control, const char *value, char *err, size_t errlen)
 {
     bool hidden[ESP_PANES] = {false};
@@ -150,7 +151,8 @@ static bool next_word(const char **text, char *word, size_t size)
     return true;
 }
 
-/* Writes the path of the target (or of the draft, if `draft` is true) that a word names. */
+/* Writes the path of the model that a word names. The model is the draft model if `draft` is
+ * true, and the target otherwise. */
 static int model_path(const char *word, bool draft, char *path, size_t size, char *err,
                       size_t errlen)
 {
@@ -341,14 +343,14 @@ static void complete_backend(struct esp_choices *choices)
 static void complete_drafter(struct esp_choices *choices)
 {
     if (!*choices->before)
-        esp_choices_offer(choices, "auto", "the default of these models");
+        esp_choices_offer(choices, "auto", "the default for the loaded models");
     esp_complete_spec(ESP_DRAFTERS, choices->before, choices);
 }
 
 static void complete_verifier(struct esp_choices *choices)
 {
     if (!*choices->before)
-        esp_choices_offer(choices, "auto", "the best lossless one");
+        esp_choices_offer(choices, "auto", "the best lossless verifier");
     esp_complete_spec(ESP_VERIFIERS, choices->before, choices);
 }
 
@@ -384,7 +386,7 @@ static const struct esp_setting settings[] = {
     ESP_SESSION_SETTINGS(X)
 #undef X
         {"pace", "NUMBER|full",
-         "iterations per second, to follow by eye; full: as fast as possible",
+         "largest number of iterations per second, to follow them by eye; full: no limit",
          ESP_SETTING_PROMPT, .set = set_pace, .get = get_pace},
     {"theme", "NAME|FILE", "the colours", ESP_SETTING_INTERFACE, .set = set_theme,
      TEXT(settings.theme_name), .complete = complete_theme},

@@ -22,8 +22,8 @@ struct esp_setting {
     const char *key, *values, *summary; /* values: "on|off", or words like NUMBER */
     enum esp_setting_kind kind;
     /* Sets the value. Returns 0, or a negative status with a message. If this function is NULL,
-     * the value is stored in `field`. If there is no field either, it is the engine option or
-     * session setting named `key`. */
+     * the value is stored in `field`. If there is no field either, the setting is the engine
+     * option or session setting that `key` names. */
     int (*set)(struct esp_control *control, const char *value, char *err, size_t errlen);
     /* Writes the value in the form that `set` reads. If this function is NULL, the value of the
      * field, engine option or session setting is written. */
@@ -39,8 +39,8 @@ struct esp_setting {
     void (*changed)(struct esp_control *control);
 };
 
-/* Returns setting `index` of the table, or NULL past its end. There are at most
- * ESP_MOST_SETTINGS. */
+/* Returns setting `index` of the table, or NULL past its end. The table has at most
+ * ESP_MOST_SETTINGS entries. */
 const struct esp_setting *esp_setting(int index);
 enum esp_place esp_setting_place(const struct esp_setting *setting);
 /* Returns the index of the setting with this name, or -1. */
@@ -49,8 +49,8 @@ void esp_setting_get(const struct esp_control *control, int index, char *value, 
 
 /* Changes a setting or a parameter of the drafter. For a setting in a file, `origin` is "FILE,
  * line N: " and is put before error messages. If `origin` is NULL, the user has typed the
- * setting, and the reply has the new value. Returns 0 or a negative status. 0 does not mean
- * that the value is valid if the engine thread still has to check it. */
+ * setting, and the reply has the new value. Returns 0 or a negative status. If the engine
+ * thread still has to check the value, 0 does not mean that the value is valid. */
 int esp_setting_change(struct esp_control *control, const char *key, const char *value,
                        const char *origin, char *err, size_t errlen);
 /* Changes a setting that the user has typed. The reply has the new value or the error. If

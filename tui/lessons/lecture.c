@@ -34,7 +34,7 @@ static int find_recording(const struct esp_lecture *lecture, const char *name,
         return ESP_OK;
     return esp_fail(
         err, errlen, ESP_E_FILE,
-        "%s: there is no recording %s in its folder, and no bundled recording has this name",
+        "%s: the lesson's folder has no recording %s, and no bundled recording has this name",
         lecture->lesson.path, name);
 }
 
@@ -261,7 +261,7 @@ int esp_lecture_check(struct esp_lecture *lecture, char *err, size_t errlen)
         if (status == ESP_OK && run >= 0 &&
             (page->iteration < 0 || page->iteration >= esp_run_steps(&lecture->runs[run]))) {
             snprintf(what, sizeof what,
-                     "it shows iteration %d, but the run has only %d iterations",
+                     "the page shows iteration %d, but the run has only %d iterations",
                      page->iteration, esp_run_steps(&lecture->runs[run]));
             status = ESP_E_FORMAT;
         }

@@ -3,7 +3,7 @@
  *
  * The text and the conditions contain expressions such as {tree[3].accepted} or
  * {plain.ms / tree.ms}. Their values are computed from the runs. sessions/lessons/README.md
- * lists the names.
+ * lists the names that expressions can use.
  *
  * The lecture is reference-counted: the decoding thread and the drawing thread share it.
  */
@@ -30,7 +30,7 @@ struct esp_lecture {
 
     int page;
     int scroll; /* rows of the page above the screen; -1 means scroll to the end of its text */
-    int below, screen; /* rows below the screen and on it, when it was last drawn */
+    int below, screen; /* when last drawn: number of rows below the screen, and on it */
     bool answered;     /* the question of this page was answered */
     int chosen;        /* the chosen answer, from 0; -1 if none */
     int asked, right;  /* number of answered questions; number of right answers among them */
@@ -42,8 +42,8 @@ int esp_lecture_open(struct esp_lecture **lecture, const char *path, char *err, 
 void esp_lecture_hold(struct esp_lecture *lecture);
 void esp_lecture_release(struct esp_lecture *lecture);
 
-/* The decoding thread reports its progress. The phase is 0 (decoding), 1 (ready) or -1
- * (failed). `text` is shown on the page. */
+/* The decoding thread calls this to report its progress. The phase is 0 (decoding), 1 (ready)
+ * or -1 (failed). `text` is shown on the page. */
 void esp_lecture_say(struct esp_lecture *lecture, int phase, const char *text);
 /* Returns the phase that was reported last. If `doing` is not NULL, copies the text to it. */
 int esp_lecture_phase(struct esp_lecture *lecture, char *doing, size_t size);

@@ -264,8 +264,8 @@ static double apply(char sign, bool or_equal, double left, double right)
     }
 }
 
-/* Evaluates a comparison (level 0), a sum (level 1) or a product (level 2). The operands of
- * each are of the next level; the operands of a product are factors. */
+/* Evaluates a comparison (level 0), a sum (level 1) or a product (level 2). A comparison has
+ * sums as operands, a sum has products, and a product has factors. */
 static double operation(struct parse *p, int level)
 {
     static const char *const signs[] = {"<>=!", "+-", "*/"};

@@ -1,5 +1,5 @@
-/* lecture_value.h - evaluates the expressions in the text of a lesson. They combine numbers of
- * the lesson's runs by sums, products and comparisons. */
+/* lecture_value.h - evaluates the expressions in the text of a lesson. An expression combines
+ * numbers of the lesson's runs by sums, products and comparisons. */
 #ifndef ESP_LECTURE_VALUE_H
 #define ESP_LECTURE_VALUE_H
 

@@ -80,8 +80,8 @@ int esp_lesson_find(char path[PATH_MAX], const char *name, char *err, size_t err
  * lessons. */
 bool esp_lesson_list(int index, char *name, size_t size, char *title, size_t title_size);
 
-/* Returns the number of stages from the first to the stage `name`, which is included. "all"
- * gives the number of all stages. Returns -1 if there is no such stage. */
+/* Returns the number of stages up to and including the stage `name`. For "all", returns the
+ * number of all stages. Returns -1 if there is no such stage. */
 int esp_lesson_stages(const char *name);
 /* Returns the index of the run with this name, or -1. */
 int esp_lesson_run_find(const struct esp_lesson *lesson, const char *name, size_t length);

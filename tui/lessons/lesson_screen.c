@@ -14,7 +14,7 @@ struct esp_lesson_screen {
     const struct esp_engine_options *options;
     struct esp_lecture *lecture; /* the open lesson; NULL while the list is shown */
     int selected;                /* index of the selected lesson in the list */
-    bool listed; /* the lesson was opened from the list; leaving it returns there */
+    bool listed; /* the lesson was opened from the list, and returns to it */
     bool drawn;  /* the screen needs no redraw until a key is pressed */
 };
 

@@ -103,7 +103,7 @@ static void draw_picture(struct esp_canvas *canvas, struct esp_lecture *lecture,
         esp_run_text_draw(canvas, 0, rect.height, run, run->token_count);
         break;
     case ESP_PICTURE_GAUGE:
-        if (!esp_lecture_asks(lecture)) /* before that, the chart would give the answer away */
+        if (!esp_lecture_asks(lecture)) /* the chart would give the answer away */
             draw_gauge(canvas, lecture, rect.width);
         break;
     default:
@@ -155,7 +155,7 @@ static int draw_choices(struct esp_canvas *canvas, struct esp_lecture *lecture, 
 }
 
 /* Draws the text, the question, the answers to choose from and, when the user has answered, the
- * explanation. Returns the row below. */
+ * explanation. Returns the row below all of this. */
 static int draw_words(struct esp_canvas *canvas, struct esp_lecture *lecture)
 {
     const struct esp_lesson_page *page = esp_lecture_page(lecture);

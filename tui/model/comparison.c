@@ -1,16 +1,16 @@
 /* comparison.c - pairs iterations of two sessions; see comparison.h.
  *
  * After a rewind, the iterations that generated the removed text are still in memory. They are
- * recognised by their positions: if an iteration does not start before every newer iteration,
- * its text was removed.
+ * recognised by their positions. The text of an iteration was removed if a newer iteration
+ * starts at the same position or at an earlier one.
  */
 #include "tui/model/comparison.h"
 
 #include <limits.h>
 
 /* Returns the next older iteration with a text that was not removed, or NULL. `back` and
- * `before` store the caller's position. The caller must set them to 0 and INT_MAX at the
- * start. */
+ * `before` store how far the caller has gone. Before the first call, the caller must set them
+ * to 0 and INT_MAX. */
 static const struct esp_iteration *next_kept(const struct esp_state *state, int *back,
                                              int *before)
 {
@@ -56,7 +56,7 @@ static bool has_drafted(const struct esp_comparison *both)
 
 struct esp_comparison esp_comparison_newest(const struct esp_state *state)
 {
-    enum { BACK = 8 }; /* maximum number of common starts to search for a tree */
+    enum { BACK = 8 }; /* largest number of common starts at which a tree is looked for */
     const struct esp_iteration *newest = esp_state_kept(state, 0);
     struct esp_comparison found = {.place = INT_MAX}, both;
     if (state->has_partial)

@@ -12,7 +12,7 @@
 #include "tui/model/state.h"
 
 struct esp_comparison {
-    const struct esp_iteration *it[2]; /* of the first and of the second session, or NULL */
+    const struct esp_iteration *it[2]; /* one of each session; NULL: it has none at `place` */
     int place;                         /* -1 if there is no iteration at all */
     bool same;                         /* both iterations start at `place` */
 };
@@ -24,12 +24,13 @@ const struct esp_iteration *esp_iteration_covering(const struct esp_state *state
 struct esp_comparison esp_comparison_at(const struct esp_state *state, int place);
 /* Returns the newest place where both sessions start an iteration. If no session drafted
  * anything there (for example, at the last token of a text), prefers a place shortly before it
- * where a session drafted something. If the sessions never start at the same place, or during
- * an iteration in step mode, returns the start of the first session's newest iteration. */
+ * where a session drafted something. If the sessions never start at the same place, or if
+ * step mode has stopped within an iteration, returns the start of the first session's newest
+ * iteration. */
 struct esp_comparison esp_comparison_newest(const struct esp_state *state);
 /* Returns the previous (step -1) or next (1) place where a session starts an iteration. If
  * `both` is true, both sessions must start one there. An iteration of the first session must
- * cover the place. Returns -1 if there is none. */
+ * cover the place. Returns -1 if there is no such place. */
 int esp_comparison_step(const struct esp_state *state, int place, int step, bool both);
 
 #endif

@@ -172,7 +172,7 @@ static bool is_in_text(const struct esp_state *state, const struct esp_iteration
 }
 
 /* Returns the number of iterations on the page. Counts backward from the newest iteration, and
- * stops at an iteration that has a token that is no longer in the text. */
+ * stops before the first iteration with a token that is no longer in the text. */
 static int count_kept(const struct esp_state *state)
 {
     int count = 0, end = state->span_count;

@@ -1,8 +1,8 @@
 /* line_file.c - reads a text file line by line; see line_file.h.
  *
- * The path can lead to anything. A pipe is refused, because reading it could block. A folder is
- * an error; it is not treated as an empty file. A NUL byte is an error, because a C string
- * would end there.
+ * The path can name any kind of file. A pipe is refused, because reading it could block. A
+ * folder is an error; it is not treated as an empty file. A NUL byte is an error, because a C
+ * string would end there.
  */
 #include "tui/model/line_file.h"
 
@@ -98,7 +98,7 @@ char *esp_take_part(char **text, const char *ends)
 int esp_take_text(const struct esp_file_line *line, char *to, size_t size, const char *text)
 {
     if (!*text || strlen(text) >= size)
-        return esp_wrong_line(line, "there is no text, or it is too long");
+        return esp_wrong_line(line, "the text is missing or too long");
     strcpy(to, text);
     return ESP_OK;
 }

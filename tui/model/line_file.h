@@ -1,5 +1,5 @@
-/* line_file.h - reads files of the user line by line: settings, themes, lessons, suites and
- * papers. */
+/* line_file.h - reads text files of the user line by line: settings, themes, lessons, suites
+ * and papers. */
 #ifndef ESP_LINE_FILE_H
 #define ESP_LINE_FILE_H
 
@@ -9,7 +9,7 @@ struct esp_file_line {
     const char *path; /* path of the file */
     int number;       /* number of the line, counted from 1 */
     char *text;       /* the line without surrounding blanks; can be changed */
-    char *err;        /* (errlen) where esp_wrong_line() writes its message */
+    char *err;        /* (errlen) buffer for the message of esp_wrong_line() */
     size_t errlen;
 };
 
@@ -31,8 +31,8 @@ struct esp_line_kind {
     const char *name;
     esp_take_line *take;
     /* If `take` is NULL, the text is stored in the member of `user` at `offset`. This member is
-     * an array of `size` bytes. If the size is 0, it is a pointer, which is set to a new
-     * string. */
+     * an array of `size` bytes. If the size is 0, the member is a pointer, which is set to a
+     * new string. */
     size_t offset, size;
 };
 

@@ -1,9 +1,9 @@
 /* player.c - moves between positions in a recording; see player.h.
  *
  * In a live session, the worker reports phases in addition to the session's events (worker.c).
- * Here the phases are derived from the events. After a prompt, the session processes it and
- * then generates text. An iteration means that text is being generated. The end of a generation
- * makes the session idle.
+ * In a replay, the phases are derived from the events. After a prompt, the session processes it
+ * and then generates text. An iteration means that text is being generated. The end of a
+ * generation makes the session idle.
  */
 #include "tui/model/player.h"
 
@@ -18,7 +18,7 @@
 enum {
     AT_ONCE = 64, /* largest number of events that a single call applies while playing */
     PACE = 12,    /* iterations per second, slow enough to watch */
-    LATE = 1,     /* seconds; playback catches up a shorter delay, and skips a longer one */
+    LATE = 1,     /* seconds; playback makes up for a shorter delay, and skips a longer one */
 };
 
 static int event_count(const struct esp_player *player)
@@ -302,7 +302,7 @@ int esp_player_go(struct esp_player *player, int count, char *err, size_t errlen
 int esp_player_move(struct esp_player *player, int direction, char *err, size_t errlen)
 {
     int now = esp_player_iteration(player);
-    bool inside = player->step > 0; /* if within an iteration, going back leads to its start */
+    bool inside = player->step > 0; /* within an iteration: going back goes to its start */
     return esp_player_go(player, now + (direction > 0 ? 1 : inside ? 0 : -1), err, errlen);
 }
 

@@ -22,7 +22,7 @@ struct esp_player {
     struct esp_state *state;
     struct esp_snapshot snapshot; /* the event that is being applied */
     int at;                       /* number of applied events */
-    int step, steps; /* numbers of shown steps and of all steps of the next iteration */
+    int step, steps; /* of the next iteration: number of shown steps, number of all steps */
     int phase;       /* the phase of the state before a step was shown */
     bool stepped;    /* at this position, the recorded session was in step mode */
 
@@ -55,12 +55,13 @@ void esp_player_close(struct esp_player *player);
 
 /* ------------------------------------------------------------------ position */
 
-/* These two return the number of applied iterations and the number of all iterations. */
+/* These two functions return the number of applied iterations and the number of all
+ * iterations. */
 int esp_player_iteration(const struct esp_player *player);
 int esp_player_iterations(const struct esp_player *player);
 bool esp_player_is_at_end(const struct esp_player *player);
-/* These two return the recorded seconds from the session's start to the last applied event, and
- * to the last event of the recording. */
+/* These functions return the recorded seconds from the session's start to the last applied
+ * event, and to the last event of the recording. */
 double esp_player_time(const struct esp_player *player);
 double esp_player_duration(const struct esp_player *player);
 
@@ -70,8 +71,8 @@ double esp_player_duration(const struct esp_player *player);
 
 /* Goes to the position after `at` events and `step` steps of the next iteration. */
 int esp_player_seek(struct esp_player *player, int at, int step, char *err, size_t errlen);
-/* Goes to the position after `count` iterations. If these are all iterations, goes to the end
- * of the recording. */
+/* Goes to the position after `count` iterations. If `count` is the number of all
+ * iterations, goes to the end of the recording. */
 int esp_player_go(struct esp_player *player, int count, char *err, size_t errlen);
 /* Goes to the previous (direction -1) or next (1) iteration. */
 int esp_player_move(struct esp_player *player, int direction, char *err, size_t errlen);

@@ -15,7 +15,7 @@
 struct tail {
     const char *wanted;
     size_t length; /* length of `wanted` */
-    char *bytes;   /* (count) at most length - 1 old bytes, then this event's bytes */
+    char *bytes;   /* (count) at most length - 1 bytes of earlier events, then this event's */
     size_t count, capacity;
 };
 

@@ -16,7 +16,7 @@
 #include "tui/model/run.h"
 
 enum esp_race_phase {
-    ESP_RACE_PREPARES, /* `doing` says what: loading, warming up or decoding the right side */
+    ESP_RACE_PREPARES, /* `doing` names the work: loading, warming up, decoding the right */
     ESP_RACE_RUNS,     /* the clock runs and the sides are shown */
     ESP_RACE_OVER,     /* both sides have finished */
     ESP_RACE_FAILED,   /* `doing` gives the reason */
@@ -25,10 +25,10 @@ enum esp_race_phase {
 /* The options of a race. */
 struct esp_race_options {
     struct esp_engine_options engine;
-    double pass; /* enlarge the target until a pass takes this many seconds; 0: do not */
+    double pass; /* the target is enlarged until a pass takes this many seconds; 0: it is not */
     struct esp_session_options session; /* for both sides; drafter and verifier are ignored */
-    /* Drafters and verifiers. [0] is the left side and [1] is the right side. A drafter NULL
-     * means ar (plain decoding) on the left, and the default of the models on the right. */
+    /* Drafters and verifiers. [0] is the left side and [1] is the right side. NULL means
+     * ar (plain decoding) for the left drafter, and the models' default for the right one. */
     const char *drafter[2], *verifier[2];
     const char *prompt; /* NULL: a bundled prompt that depends on the session's seed */
     int tokens;         /* 0: 64 tokens; after a bundled prompt, up to the end of a sentence */
@@ -40,13 +40,13 @@ struct esp_race {
     struct esp_run side[2];          /* left, right */
     atomic_bool stopped;             /* the page was closed */
     atomic_int holders;
-    bool drawn; /* no redraw is needed until a key is pressed; drawing thread only */
+    bool drawn; /* no redraw is needed until a key is pressed; for the drawing thread */
 
     pthread_mutex_t lock; /* protects all members below; locked before the sides' locks */
     int phase;
     bool recorded;   /* both sides are from recordings */
     char pair[200];  /* the models and the time per target pass, as text */
-    char doing[512]; /* what is being done, or the error */
+    char doing[512]; /* the work in progress as text, or the error */
     double share;    /* progress of this phase, from 0 to 1 */
     double begun;    /* time at which the clock was started, by esp_clock() */
 };
@@ -70,7 +70,7 @@ void esp_race_begin(struct esp_race *race);
 /* Returns the seconds on the clock. Sets the phase to OVER when both sides have finished. */
 double esp_race_clock(struct esp_race *race);
 
-/* Updates the phase to the time on the clock, and returns the phase. */
+/* Updates the phase according to the time on the clock, and returns the phase. */
 int esp_race_now(struct esp_race *race);
 
 /* Compares the texts of both sides. Sets *compared to the number of tokens that agree before

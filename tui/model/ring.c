@@ -2,8 +2,8 @@
  * snapshots instead of blocking; see ring.h.
  *
  * The counters `written` and `read` only grow. Their difference is the number of snapshots in
- * the ring. The writer changes only `written`, and the reader changes only `read`. Each does so
- * with release order when it has finished with the slot.
+ * the ring. The writer changes only `written`, and the reader changes only `read`. Each of them
+ * stores its counter with release order when it no longer needs the slot.
  */
 #include "tui/model/ring.h"
 

@@ -4,7 +4,7 @@
  * largest tree. A slow reader does not block the writer. When the ring is full:
  *
  * - Iterations are merged into one pending snapshot, which is written when a slot is free.
- * - Partial trees (layer and stage events) are dropped, because the next one replaces them.
+ * - Partial trees (layer and stage events) are dropped, because the next tree replaces them.
  * - All other snapshots (end of generation, settings, errors) use reserved slots. They are
  *   never lost or reordered. The writer waits only when these slots are full, too.
  */
@@ -22,8 +22,8 @@ void esp_ring_close(struct esp_ring *ring);
 
 /* ---- writer */
 
-/* Writes an event. If `second` is true, it is an iteration of the compared session, and is
- * merged only with other iterations of that session. Returns 0 or ESP_E_MEMORY. */
+/* Writes an event. If `second` is true, the event is an iteration of the compared session, and
+ * is merged only with other iterations of that session. Returns 0 or ESP_E_MEMORY. */
 int esp_ring_write_event(struct esp_ring *ring, const struct esp_event *event, bool second);
 /* Returns an empty slot for a snapshot that is not an event, or NULL if the reader has left.
  * The caller must fill the slot and then publish it. */

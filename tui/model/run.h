@@ -1,10 +1,10 @@
 /* run.h - a run is a session in memory. It has the text, the iterations and a clock.
  *
  * Races show two runs side by side, and lessons ask questions about a run. A run is filled from
- * the events of a session or from a recording. After that, they are no longer needed.
+ * the events of a session or from a recording. After that, the source is no longer needed.
  *
- * The clock of a run shows the sum of its iterations' stage times. It leaves out pauses between
- * iterations (pace, step mode, turns of another session).
+ * The clock of a run shows the sum of its iterations' stage times. It leaves out the time
+ * between iterations, in which the program waits (pace, step mode) or another session runs.
  *
  * A thread can fill a run while another thread reads it. Both must lock it.
  */

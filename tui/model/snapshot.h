@@ -39,7 +39,7 @@ enum esp_fork {
     ESP_FORK_UNDO,
     ESP_FORK_REDO,
     ESP_FORK_RESUME, /* a kept session is continued */
-    ESP_FORK_TURN,   /* another continuation has its turn; undo does not stop here */
+    ESP_FORK_TURN,   /* the next continuation has its turn; undo does not stop here */
 };
 
 enum esp_phase {
@@ -65,7 +65,7 @@ struct esp_setup {
 
 struct esp_snapshot {
     int type;
-    bool second; /* it is an iteration of the compared session */
+    bool second; /* the event is an iteration of the compared session */
     int stage;   /* of a stage event: the stage */
     int kept;    /* of rewind and fork: number of tokens that stay; of drop: number removed */
     int start;   /* of drop: first removed token; of scores: first token with a score */

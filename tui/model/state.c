@@ -66,7 +66,7 @@ static void add_bytes(struct esp_state *state, const char *bytes, size_t length)
 
 /* Returns the separator between turns of a conversation. It is an empty line, and a sign before
  * the user's text. It is shown instead of the control tokens of the chat format, and becomes
- * the text of the last of them. */
+ * the text of the last control token. */
 static const char *separator(const struct esp_state *state, int kind)
 {
     const int last = state->span_count - 1;
@@ -96,7 +96,8 @@ static int append_span(struct esp_state *state, const struct esp_written *token)
 }
 
 /* Appends a token to the text and to the tree of branches. If a branch already has the token,
- * uses the branch's token, which can have a score. If `anew` is true, replaces it instead. */
+ * uses the branch's token, which can have a score. If `anew` is true, replaces the
+ * branch's token instead. */
 static int append_token(struct esp_state *state, const struct esp_written *token, bool anew)
 {
     struct esp_written *stored;
@@ -184,8 +185,8 @@ const struct esp_iteration *esp_state_kept(const struct esp_state *state, int ba
 }
 
 /* Returns the newest iteration. Often the last iteration of a text is a single token without
- * drafts. Then, after the end of the text, returns the iteration before it if that one has a
- * tree. */
+ * drafts. In this case, once the generation has ended, returns the iteration before it if that
+ * iteration has a tree. */
 static const struct esp_iteration *newest(const struct esp_state *state)
 {
     const struct esp_iteration *it = esp_state_kept(state, 0),
@@ -210,7 +211,8 @@ const struct esp_iteration *esp_state_writer(const struct esp_state *state, int 
     for (int back = 0; (it = esp_state_kept(state, back)) && it->index >= writer; back++) {
         if (it->index != writer)
             continue;
-        /* A later iteration can have generated the first tokens of this iteration again. */
+        /* If a later iteration has generated the first tokens of this iteration again, the loop
+         * above has not counted these tokens. */
         const int place = looked - it->position;
         if (place >= 0 && place < it->committed_count &&
             it->committed[place] == state->spans[looked].token)

@@ -1,7 +1,7 @@
 /* state.h - the state that is drawn. It has the text, the last iterations and the statistics.
  *
- * Only snapshots change it. The screen depends only on this state and on the user's view
- * (ui.h). Therefore a replay looks like the live session.
+ * Only snapshots change this state. The screen depends only on this state and on the user's
+ * view (ui.h). Therefore a replay looks like the live session.
  */
 #ifndef ESP_STATE_H
 #define ESP_STATE_H
@@ -71,8 +71,8 @@ int esp_state_copy(struct esp_state *to, const struct esp_state *from);
 /* Applies a snapshot. Returns 0 or ESP_E_MEMORY. */
 int esp_state_apply(struct esp_state *state, const struct esp_snapshot *snapshot);
 
-/* These two return where the text after the last prompt starts. The first returns the index of
- * a token, and the second the index of a byte. */
+/* These functions return where the text after the last prompt starts. The first function
+ * returns the index of a token, and the second the index of a byte. */
 int esp_state_answer(const struct esp_state *state);
 size_t esp_state_last_answer(const struct esp_state *state);
 
@@ -82,7 +82,7 @@ size_t esp_state_last_answer(const struct esp_state *state);
 const struct esp_iteration *esp_state_writer(const struct esp_state *state, int token,
                                              int *index);
 /* Sets *place to the place in the tree of branches where an iteration begins. Returns false if
- * it is unknown, or if there are no branches. */
+ * this place is unknown, or if there are no branches. */
 bool esp_state_began(const struct esp_state *state, const struct esp_iteration *it,
                      struct esp_text_place *place);
 /* Returns the first token at or after `from` that has no score but can have one, or -1. */

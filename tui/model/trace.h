@@ -38,7 +38,7 @@ void esp_trace_restart(struct esp_trace *trace);
 void esp_trace_forget(struct esp_trace *trace);
 void esp_trace_free(struct esp_trace *trace);
 
-/* Returns iteration `index` of those in memory, or NULL. The oldest has index 0. */
+/* Returns iteration `index` of the iterations in memory, or NULL. The oldest has index 0. */
 const struct esp_iteration *esp_trace_at(const struct esp_trace *trace, int index);
 
 /* Sets values[i] to the value that a gauge of `it` had after iteration i of the course, or to

@@ -1,9 +1,9 @@
 /* cast.h - writes a replay as an asciicast (version 2), the file format of asciinema.
  *
- * The frames are the same as in `espalier replay`. The same player computes their times,
- * but does not wait, and the same functions draw them. The file contains only the changes
- * between frames. Markers of the recording become markers of the asciicast. The same recording
- * and options give the same bytes.
+ * The frames are the same as in `espalier replay`, because the same player computes their
+ * times and the same functions draw them. But the player does not wait. The file contains
+ * only the changes between frames. Markers of the recording become markers of the asciicast.
+ * The same recording and options give the same bytes.
  */
 #ifndef ESP_CAST_H
 #define ESP_CAST_H
@@ -15,7 +15,7 @@
 
 struct esp_cast_options {
     const char *recording; /* path of the recording */
-    int width, height;     /* 0: the recorded size, or else 120 x 36 */
+    int width, height;     /* 0: the recorded size, or 120 x 36 if it is unknown */
     double speed, idle;    /* as in struct esp_player */
     const struct esp_theme *theme;
     bool ascii;

@@ -256,7 +256,7 @@ static size_t consume(struct esp_decoder *decoder, const char *bytes, size_t cou
 
 void esp_decode(struct esp_decoder *decoder, const char *bytes, size_t count)
 {
-    /* Add new bytes to the pending ones until their key is complete. Then process the rest. */
+    /* Add bytes to the pending key until it is complete. Then process the other bytes. */
     while (decoder->pending_count > 0 && count > 0) {
         decoder->pending[decoder->pending_count++] = *bytes++;
         count--;

@@ -12,7 +12,7 @@
 
 enum { INDENT = 2, LONG = 1 << 14, MOST_ROWS = 8 };
 
-/* A position in the line. It is between two units. */
+/* A position between two units of the line. */
 struct walk {
     const struct esp_input_line *line;
     int width, flags;

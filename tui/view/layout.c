@@ -1,7 +1,7 @@
 /* layout.c - computes the rectangles of the panes; see layout.h.
  *
  * The body of the screen has two columns. The left column has the text and, if there is room,
- * the controller below it. The right column has the tree and the node pane below it. Further
+ * the controller below it. The right column has the tree and the node pane below it. The other
  * panes are below both columns and have the full width. Each list describes a region from top
  * to bottom. The first pane of a column gets the remaining height. A focused pane that is in no
  * list gets the whole body.
@@ -62,8 +62,8 @@ static struct region visible(const struct region *region,
     return kept;
 }
 
-/* Places panes of fixed height at the bottom of `area`. Stops when less than `least` rows would
- * remain. Returns the remaining area. */
+/* Places panes of fixed height at the bottom of `area`. Stops when fewer than `least` rows
+ * would remain. Returns the remaining area. */
 static struct esp_rect cut(struct esp_layout *layout, struct esp_rect area,
                            const struct region *region, int from, int least)
 {

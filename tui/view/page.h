@@ -15,7 +15,8 @@ struct esp_page_ops {
     void (*draw)(void *page, struct esp_canvas *canvas);
     /* Handles a key (keys.h). Returns false to close the page. */
     bool (*key)(void *page, int key);
-    /* Returns the milliseconds until the page must be drawn again, or -1 if it need not be. */
+    /* Returns the milliseconds until the page must be drawn again, or -1 if no redraw is
+     * needed. */
     int (*due)(void *page);
     /* Returns whether the page stays as it is until a key is pressed. */
     bool (*settled)(void *page);

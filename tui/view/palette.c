@@ -92,7 +92,7 @@ void esp_palette_filter(struct esp_palette *palette)
         int score = score_of(&palette->items[i], palette->query), at = palette->shown_count;
         if (score < 0)
             continue;
-        for (; at > 0 && scores[at - 1] < score; at--) { /* equal scores keep their order */
+        for (; at > 0 && scores[at - 1] < score; at--) { /* equal items keep their order */
             scores[at] = scores[at - 1];
             palette->shown[at] = palette->shown[at - 1];
         }

@@ -1,8 +1,8 @@
 /* palette.h - the menu: a searchable list of everything that the user can do.
  *
- * The caller opens it and adds items: commands, drafters, verifiers, settings, themes and keys
- * (palette_items.c). The palette filters and sorts the items by the query, and returns the item
- * that the user chooses. Only the caller knows what an item does.
+ * The caller opens the menu and adds items: commands, drafters, verifiers, settings, themes and
+ * keys (palette_items.c). The palette filters and sorts the items by the query, and returns the
+ * item that the user chooses. Only the caller knows what an item does.
  */
 #ifndef ESP_PALETTE_H
 #define ESP_PALETTE_H

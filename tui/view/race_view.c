@@ -52,7 +52,7 @@ static void draw_tree(struct esp_canvas *canvas, struct esp_run *run, const stru
     struct esp_tree_rows rows;
     if (v->steps == 0 || height < 3)
         return;
-    /* Nothing is drafted for the last token, so at the end the tree before it stays visible. */
+    /* Nothing is drafted for the last token. Therefore the previous tree stays visible. */
     const int last = v->steps - 1;
     const struct esp_iteration *it = esp_trace_at(&run->trace, last);
     if (v->over && last > 0 && it->tree.count < 2)

@@ -190,7 +190,7 @@ static bool obeys(const struct esp_canvas *canvas, const struct esp_ui *ui,
     return esp_ui_act(&copy, state, action, canvas->width, canvas->height);
 }
 
-/* Returns whether the footer can show a key. It can if the key has an effect now. */
+/* Returns whether the footer can show a key. It shows only keys that have an effect now. */
 static bool is_valid(const struct esp_canvas *canvas, const struct esp_ui *ui,
                      const struct esp_state *state, const struct esp_binding *b)
 {

@@ -51,7 +51,7 @@ void esp_ui_draw(struct esp_canvas *canvas, const struct esp_ui *ui,
 struct esp_shown esp_ui_shown(struct esp_ui *ui, const struct esp_state *state,
                               const struct esp_layout *layout, int pane);
 
-/* Shows the compare pane when a comparison begins, and hides it when it ends. */
+/* Shows the compare pane if `on` is true, and hides it otherwise. */
 void esp_ui_compare(struct esp_ui *ui, bool on);
 
 /* Returns the binding of the footer's hint at a cell, or NULL. */

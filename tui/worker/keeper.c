@@ -140,7 +140,7 @@ void esp_keeper_settle(struct esp_keeper *k)
 
 /* ------------------------------------------------------------------ a session */
 
-/* Opens the library. If something in it is damaged, tells the user. The caller holds
+/* Opens the library. If a part of it is damaged, tells the user. The caller holds
  * `moving`. */
 static int open_library(struct esp_keeper *k, char *err, size_t errlen)
 {
@@ -232,7 +232,7 @@ static void finish(struct esp_keeper *k)
     if (k->id > 0 && k->library && whole && !k->private) {
         if (k->judged)
             drop_deleted(k);
-        /* If this fails, the next command that lists the sessions refreshes this one. */
+        /* If this fails, the next command that lists the sessions refreshes this session. */
         esp_library_refresh(k->library, k->id, err, sizeof err);
     }
     if (k->id > 0 && k->library)
@@ -243,7 +243,7 @@ static void finish(struct esp_keeper *k)
 
 /* ------------------------------------------------------------------ writing records */
 
-/* Adds a record with the text of a token, unless there is one already. */
+/* Adds a record with the text of a token, unless the library or the log already has it. */
 static void put_piece(struct esp_keeper *k, int32_t token)
 {
     size_t length = 0;
@@ -260,7 +260,8 @@ static void put_likely(struct esp_keeper *k, const struct esp_token_score *score
         put_piece(k, score->likely[i]);
 }
 
-/* Begins the records of a call. Returns false if nothing is stored because of an error. */
+/* Begins to collect the records of a call. Returns false if nothing is stored because of an
+ * error. */
 static bool begin_records(struct esp_keeper *k)
 {
     struct esp_line line = {.text = NULL};
@@ -499,7 +500,7 @@ static void resume(struct esp_keeper *k, int64_t id)
         return;
     }
     k->id = id;
-    k->judged = true; /* an earlier program perhaps ended before it removed a branch */
+    k->judged = true; /* an earlier program can have ended before it removed a branch */
     k->chunk = next.chunk;
     k->iterations = next.iterations;
     k->first_generation = k->generations = next.generations;

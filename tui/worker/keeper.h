@@ -1,5 +1,5 @@
-/* keeper.h - stores the session of the engine thread in the library of kept sessions, while it
- * runs.
+/* keeper.h - stores the session of the engine thread in the library of kept sessions, while
+ * the session runs.
  *
  * The engine thread writes the events of the session into its journal, as records of a log
  * (sessions/log.h, journal.h). This only copies bytes in memory. The records survive a crash of

@@ -35,7 +35,7 @@ enum esp_command_type {
     ESP_COMMAND_LOAD,     /* key, value, draft or NULL (models.h) */
     ESP_COMMAND_RECORD,   /* path or NULL; columns, rows; flag: overwrite (worker_record.c) */
     ESP_COMMAND_MARK,     /* text of the marker */
-    ESP_COMMAND_RETIRE,   /* serial; token texts of pairs with a lower number are not needed */
+    ESP_COMMAND_RETIRE,   /* serial; token texts of pairs with a lower number are unused now */
     ESP_COMMAND_JOB,      /* job */
 };
 
@@ -69,14 +69,14 @@ struct esp_message {
     struct esp_job job;
 };
 
-/* Conditions on an iteration. If one of them is met, the engine enters step mode after it. */
+/* Conditions on an iteration. The engine enters step mode after an iteration that meets one. */
 struct esp_breakpoints {
     int path;       /* the accepted path is longer than this; 0: no such condition */
     bool rejected;  /* no drafted token was accepted */
     bool threshold; /* the controller moved a threshold */
 };
 
-/* The values that commands set if they take effect immediately. */
+/* The values of the commands that take effect immediately. */
 struct esp_mailbox_now {
     bool stop, quit, stepping;
     double pace; /* maximum number of iterations per second; 0: no limit */
@@ -91,7 +91,7 @@ struct esp_mailbox {
     int steps;                /* number of stages to run before the thread waits again */
     bool working;             /* the engine thread does not wait for a command or a step */
     bool busy;                /* the engine thread does not wait for a command */
-    struct timespec iterated; /* when the last iteration and pause ended; engine thread only */
+    struct timespec iterated; /* end of the last iteration and its pause; engine thread only */
 };
 
 void esp_mailbox_open(struct esp_mailbox *mailbox);

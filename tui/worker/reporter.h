@@ -12,7 +12,7 @@ struct esp_reporter {
     struct esp_ring *ring;
     int wake[2];       /* a pipe; [0] is its end for reading, [1] for writing */
     atomic_bool awake; /* the pipe is readable */
-    double woken;      /* when an iteration last made it readable, by esp_clock() */
+    double woken;      /* when an iteration last made the pipe readable, by esp_clock() */
     int phase;         /* the phase that was reported last */
 };
 

@@ -1,8 +1,8 @@
 /* worker.c - starts the engine thread, runs its loop and ends it; see worker.h.
  *
- * If there is a command, the loop executes it. Otherwise it runs an iteration if a text is
- * being generated, or else waits. An event is recorded before it is shown, so a replay shows
- * what the user saw. The functions at the end of the file run in the UI thread.
+ * If there is a command, the loop executes it. If there is none, but a text is being generated,
+ * it runs an iteration. Otherwise it waits. An event is recorded before it is shown, so a
+ * replay shows what the user saw. The functions at the end of the file run in the UI thread.
  */
 #include "tui/worker/worker_parts.h"
 

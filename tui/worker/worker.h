@@ -29,14 +29,15 @@ int esp_worker_open(struct esp_worker **worker, const struct esp_engine_options 
  * worker. */
 bool esp_worker_close(struct esp_worker *worker);
 
-/* Returns the reporter, which has the thread's snapshots and a file descriptor that is readable
- * when there are any. */
+/* Returns the reporter. It has the thread's snapshots, and a file descriptor that is readable
+ * when there are new snapshots. */
 struct esp_reporter *esp_worker_report(struct esp_worker *worker);
 
 /* Posts a command (mailbox.h). The commands to clear, rewind and load stop the generation
  * first. */
 void esp_worker_post(struct esp_worker *worker, const struct esp_message *command);
-/* Posts a command with these members: ESP_WORKER_POST(worker, MARK, .text = {text}). */
+/* Posts a command whose message has the given members, for example
+ * ESP_WORKER_POST(worker, MARK, .text = {text}). */
 #define ESP_WORKER_POST(worker, name, ...)                                                     \
     esp_worker_post(worker, &(struct esp_message){.type = ESP_COMMAND_##name, __VA_ARGS__})
 /* Posts a change of a setting. If `origin` is not NULL, it is put before error messages, and

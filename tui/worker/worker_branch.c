@@ -3,7 +3,7 @@
  *
  * A new branch, an undo and a return to an earlier text all do the same: they give the session
  * another text (esp_session_fork). The interface stores all texts as a tree
- * (sessions/branches.h), and one report tells it about the switch. The recording of the switch
+ * (sessions/branches.h), and is told about the switch by one report. In a recording, the switch
  * consists of the session's own events.
  *
  * Each new branch gets the next seed. Therefore it differs from the text that it replaces. A
@@ -144,7 +144,7 @@ void esp_worker_resume(struct esp_worker *worker, const struct esp_message *comm
  * each is one iteration. When the session switches to a continuation, it computes the KV cache
  * rows of the continuation's tokens again, in one pass. Later turns are longer, to make this
  * work small in comparison: a turn ends when it has generated a quarter of the continuation.
- * Each continuation has its own section of the random numbers, 2^DRAWS_LOG long. */
+ * Each continuation has its own range of 2^DRAWS_LOG random numbers. */
 enum { TURN_PART = 4, DRAWS_LOG = 40 };
 
 void esp_worker_continue_end(struct esp_worker *worker)

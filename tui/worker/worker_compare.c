@@ -2,8 +2,8 @@
  *
  * A second session of the same engine decodes the text that the first session generates, in
  * lock step (engine/compare.h). The second session has its own caches, so the caches take twice
- * the memory until it ends. Its events are written to the ring. An error in it ends the
- * comparison, but the first session continues.
+ * the memory until this session ends. Its events are written to the ring. An error in it ends
+ * the comparison, but the first session continues.
  */
 #include "tui/worker/worker_parts.h"
 
@@ -68,7 +68,7 @@ void esp_worker_compare(struct esp_worker *worker, const char *drafter, const ch
     if (keep_names(&worker->second, drafter, verifier))
         status = open_second(worker, err, sizeof err);
     else
-        snprintf(err, sizeof err, "the name is too long");
+        snprintf(err, sizeof err, "the name of the drafter or verifier is too long");
     if (status < 0) {
         worker->second = before;
         ESP_TELL(worker, ERROR, "%s%s",

@@ -1,4 +1,4 @@
-/* worker_events.c - reports events of the engine thread's session, and its progress.
+/* worker_events.c - reports the events and the progress of the engine thread's session.
  *
  * An event is recorded before it is shown, so a replay shows what the user saw. Between
  * iterations the thread waits in these functions, for a step or to keep the pace.
@@ -80,7 +80,7 @@ static void show(struct esp_worker *worker, const struct esp_event *event, bool 
 }
 
 /* If several continuations are being generated, adds the tokens of an iteration to the current
- * one. */
+ * continuation. */
 static void note_continuation(struct esp_worker *worker, const struct esp_event *event)
 {
     struct esp_continuations *c = &worker->continuations;

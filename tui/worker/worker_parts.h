@@ -108,11 +108,11 @@ bool esp_worker_progress(void *user, const char *what, size_t done, size_t total
 /* ---- worker_record.c */
 
 /* Executes ESP_COMMAND_RECORD, which starts or ends the recording. At the start, records the
- * present text as prompts. */
+ * current text as prompts. */
 void esp_worker_record(struct esp_worker *worker, const struct esp_message *command);
 void esp_worker_stop_recording(struct esp_worker *worker);
 /* Records an event if the session is being recorded. If step mode has been switched on or off,
- * first records the setting "step", because times of iterations in step mode mean little. */
+ * first records the setting "step", because iteration times in step mode mean little. */
 void esp_worker_note(struct esp_worker *worker, const struct esp_event *event);
 
 /* ---- worker_keep.c */

@@ -53,7 +53,7 @@ void esp_worker_note(struct esp_worker *worker, const struct esp_event *event)
     record_event(worker, event);
 }
 
-/* Records text[start, end) as a prompt. Of this prompt, the user typed text[said, said_end). */
+/* Records text[start, end) as a prompt. The user typed its part text[said, said_end). */
 static void record_prompt(struct esp_worker *worker, const int32_t *text, int start, int end,
                           int said, int said_end)
 {
@@ -65,7 +65,7 @@ static void record_prompt(struct esp_worker *worker, const int32_t *text, int st
                                                  .marks_after = end - said_end});
 }
 
-/* Records the present text as prompts. For each turn, these are the user's text and the
+/* Records the current text as prompts. For each turn, these are the user's text and the
  * answer. */
 static void record_text(struct esp_worker *worker)
 {

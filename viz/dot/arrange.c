@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum { POINTS = 72 };
-#define PAD 0.35 /* inches around the tree, as picture.c declares them */
+#define PAD 0.35 /* margin around the tree in inches; the same as in picture.c */
 
 static double width_of(Agraph_t *graph)
 {

@@ -12,7 +12,7 @@
 bool esp_arrange(GVC_t *context, Agraph_t *graph, double aspect);
 
 /* Redraws the edges of a graph that was laid out with rankdir=LR. Graphviz bends the edges of a
- * node with many children back and forth. Here an edge runs straight to the border of its
+ * node with many children back and forth. A redrawn edge runs straight to the border of its
  * column, then in one even curve through the gap between two columns, and then straight again.
  * If memory runs out, edges stay unchanged. */
 void esp_arrange_bend(Agraph_t *graph);

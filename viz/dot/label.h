@@ -13,8 +13,8 @@
 
 #include "viz/tree_view.h"
 
-/* These begin and end a row of text in a table. A run of text must not begin with a blank,
- * because some SVG renderers drop it. */
+/* These functions begin and end a row of text in a table. A run of text must not begin with a
+ * blank, because some SVG renderers drop it. */
 void esp_label_row(FILE *file, int size, const char *colour);
 void esp_label_row_end(FILE *file);
 /* Writes any text into a label, truncated to one line. */

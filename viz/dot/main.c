@@ -54,7 +54,7 @@ static void help(void)
         "  --nodes N         show at most N nodes, the likeliest; 0: all (default: as many as "
         "fit on a slide)\n"
         "  --models TEXT     names of the models, for the caption\n"
-        "  --aspect W:H      aspect ratio, such as 16:9 (default: that of the tree)\n"
+        "  --aspect W:H      aspect ratio, such as 16:9 (default: the tree's own)\n"
         "  --caption NAME    full (default), short or none: text above and below the tree");
 }
 

@@ -364,7 +364,7 @@ static void add_tree(struct picture *d)
     free(node);
 }
 
-/* ------------------------------------------------------------------ the whole */
+/* ------------------------------------------------------------------ the whole picture */
 
 static void declare(struct picture *d)
 {

@@ -1,7 +1,7 @@
 /* page.js - plays the recording in the page (page_writer.h describes the data).
  *
- * The whole page is a function of two numbers: `at`, the iteration, and `stage`, the number of
- * its shown stages that have ended (1: drafted ... 5: adapted). draw() makes the page from them.
+ * The whole page is a function of two numbers. `at` is the shown iteration. `stage` says how
+ * many of its stages have ended (1: drafted ... 5: adapted). draw() makes the page from both.
  * Text from the recording reaches the page only through textContent and attributes, so it is
  * never parsed as HTML.
  */
@@ -97,7 +97,7 @@
     }
 
     const HEATS = ["surprisal", "entropy", "rank", "origin"];
-    const ORIGINS = [4, 0, 2, -1, 4]; /* the step of each kind */
+    const ORIGINS = [4, 0, 2, -1, 4]; /* the colour step of each kind of token */
 
     /* Returns the step (0 to 4) of a token's colour, by the chosen measure, or -1. */
     function stepOf(token) {
@@ -323,7 +323,7 @@
         drawNode(nodes);
     }
 
-    /* Scrolls the tree, and nothing else, to the chosen node. */
+    /* Scrolls the tree to the chosen node. Does not scroll the page. */
     function showChosen() {
         const box = $("tree-box"), item = box.querySelector('[aria-selected="true"]');
         if (!item)
@@ -404,9 +404,9 @@
         if (stage >= 3 && frame.bonus !== undefined)
             sample("target", "+", "from the target");
         if (nodes.some((n) => n.confidence !== null))
-            sample("confidence", "", "how sure the draft is there");
+            sample("confidence", "", "how sure the draft is at this node");
         if (frame.hidden)
-            made.push(element("span", "", "\u2026 " + frame.hidden + " more, less likely, are not shown"));
+            made.push(element("span", "", "\u2026 " + frame.hidden + " less likely nodes are hidden"));
         $("legend").replaceChildren(...made);
     }
 
@@ -433,8 +433,7 @@
 
     /* ------------------------------------------------------------ charts */
 
-    /* Chooses at most CHART_POINTS of the frames, evenly spaced; the last one is always among
-     * them. */
+    /* Chooses at most CHART_POINTS evenly spaced frames. The last frame is always included. */
     const sampled = (function () {
         const step = Math.max(1, Math.ceil(frames.length / CHART_POINTS)), chosenFrames = [];
         for (let i = 0; i < frames.length; i += step)
@@ -622,7 +621,7 @@
         moveCourse();
     }
 
-    /* Goes to iteration `index`, to the end of stage `ended`. Without `ended`, shows the whole
+    /* Goes to the end of stage `ended` of iteration `index`. Without `ended`, shows the whole
      * iteration. */
     function go(index, ended) {
         at = Math.min(frames.length - 1, Math.max(0, index));

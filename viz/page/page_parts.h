@@ -1,7 +1,7 @@
 /* page_parts.h - declares strings with the contents of this folder's files. embed.sh makes the
  * strings.
  *
- * page.html is the page; @NAME@ in it is replaced by the part with that name.
+ * page.html is the page. In it, @NAME@ is replaced by the part with that name.
  */
 #ifndef ESP_PAGE_PARTS_H
 #define ESP_PAGE_PARTS_H

@@ -25,7 +25,7 @@ enum { SENTENCE = 1024, GAUGES = 256, SHOWN_STAGES = 5 };
 
 struct gauge {
     int owner, symbol, name, meaning; /* string indices */
-    int goal;                         /* index of the gauge that is its goal, or -1 */
+    int goal;                         /* index of the goal, which is another gauge; -1: none */
 };
 
 struct esp_page_writer {
@@ -41,7 +41,7 @@ struct esp_page_writer {
     size_t piece_capacity;
     int iterations, earlier;
     int program, target, draft, device, started; /* string indices */
-    int changes;                                 /* changes since the last iteration */
+    int changes;                                 /* how many since the last iteration */
     bool failed;                                 /* out of memory */
     bool too_large;                              /* larger than ESP_PAGE_BYTES */
 };
@@ -192,8 +192,9 @@ static int falling(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Numbers the nodes that the page shows; the other nodes get -1. Returns how many are shown. Of
- * a large tree, these are the most probable nodes, their ancestors and the accepted path. */
+/* Numbers the nodes that the page shows. All other nodes get -1. Returns how many are shown.
+ * Of a large tree, the page shows the most probable nodes, their ancestors and the accepted
+ * path. */
 static int number_nodes(const struct esp_tree *tree, int *number)
 {
     float least = -INFINITY;
@@ -339,7 +340,7 @@ static void put_times(struct esp_page_writer *page, const struct esp_iteration *
     put_number(page->events, isfinite(baseline) ? baseline : 0);
 }
 
-/* Returns the status of the page so far. The limit for its size leaves some room for the rest
+/* Returns the status of the page so far. The size limit leaves some room for the other parts
  * of the file. */
 static int status_of(struct esp_page_writer *page)
 {
@@ -377,7 +378,7 @@ int esp_page_add(struct esp_page_writer *page, const struct esp_iteration *it, d
     return status < 0 ? status : status_of(page);
 }
 
-/* ------------------------------------------------------------------ the whole */
+/* ------------------------------------------------------------------ the whole page */
 
 struct esp_page_writer *esp_page_open(struct esp_tokens tokens,
                                       const struct esp_page_head *head)

@@ -38,7 +38,7 @@
 #include "engine/text_token.h"
 
 enum {
-    ESP_PAGE_NODES = 256,      /* most nodes in a tree; the most probable are kept */
+    ESP_PAGE_NODES = 256,      /* maximum number of shown nodes of a tree */
     ESP_PAGE_BYTES = 64 << 20, /* maximum size of a page */
 };
 

@@ -12,7 +12,7 @@ static int run(struct esp_control *control, const char *arguments)
     char err[300], text[200];
     if (!*arguments)
         return own->count ? esp_answer(control, "you have bound %d key%s; F7 lists all keys",
-                                       own->count, own->count == 1 ? " is" : "s are")
+                                       own->count, own->count == 1 ? "" : "s")
                           : esp_answer(control, "write :bind KEY ACTION or :bind KEY :COMMAND");
     if (esp_bindings_set(own, arguments, err, sizeof err) < 0)
         return esp_refuse(control, "%s", err);

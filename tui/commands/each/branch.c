@@ -1,6 +1,6 @@
-/* branch.c - ":branch" begins a branch at the selected node of the tree, token of the text, or
- * alternative token. With arguments it goes to an existing branch, or names, marks or deletes
- * one. */
+/* branch.c - ":branch" begins a branch at the selected node of the tree, at the selected token
+ * of the text, or with the selected alternative to that token. With arguments, ":branch" goes
+ * to an existing branch, or names, marks or deletes one. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,9 +8,9 @@
 #include "tui/commands/branching.h"
 #include "tui/commands/command.h"
 
-/* If the branch begins within a turn of the user in a conversation, puts the text of that turn
- * back on the input line. Then the user can change it and send it as a new turn. Returns false
- * if the branch begins elsewhere. */
+/* If the branch begins inside a user turn of a conversation, puts the text of that turn back on
+ * the input line. Then the user can change the text and send it as a new turn. Returns false if
+ * the branch begins elsewhere. */
 static bool edits_words(struct esp_control *control, const struct esp_branch_point *point)
 {
     const struct esp_state *state = &control->state;
@@ -53,7 +53,7 @@ static int begin(struct esp_control *control)
 }
 
 /* Returns the branches in the order of the branches pane, in allocated memory. Sets *at to the
- * row of `branch`, or to -1 if it has none. */
+ * row of `branch`, or to -1 if `branch` is not in the list. */
 static int *listed(const struct esp_control *control, int branch, int *count, int *at)
 {
     const struct esp_branches *b = &control->state.branches;
@@ -88,7 +88,7 @@ static int go_by(struct esp_control *control, int step, int number)
         return esp_refuse(control, "there is no branch %d; the branches pane lists them",
                           row + 1);
     if (number == 0 && count < 2)
-        return esp_refuse(control, "there is no other branch; b begins one");
+        return esp_refuse(control, "there is no other branch; press b to begin one");
     const int status = go_to(control, branch);
     return status < 0 ? status : esp_answer(control, "branch %d of %d", row + 1, count);
 }
@@ -104,8 +104,8 @@ static int go_up(struct esp_control *control)
                       : go_to(control, branch);
 }
 
-/* Returns the branch at the pane's cursor if the branches pane has or last had the focus.
- * Otherwise returns the current branch. */
+/* If the branches pane has the focus, or was the last pane that had it, returns the branch at
+ * the cursor of this pane. Otherwise returns the current branch. */
 static int chosen(const struct esp_control *control)
 {
     const struct esp_ui *ui = &control->ui;
@@ -141,16 +141,17 @@ static int delete (struct esp_control *control, int branch)
     if (branch != b->at.branch) {
         esp_branches_delete(b, branch);
         esp_branching_judge(control, branch);
-        return esp_answer(control, "deleted; u brings it back");
+        return esp_answer(control, "the branch is deleted; u brings it back");
     }
     const int refuge = refuge_of(control, branch);
     if (refuge < 0)
-        return esp_refuse(control, "it is the only branch; :clear begins a new text");
+        return esp_refuse(control,
+                          "the only branch cannot be deleted; :clear begins a new text");
     const int status = go_to(control, refuge);
     if (status < 0)
         return status;
     control->doomed = branch + 1;
-    return esp_answer(control, "deleted; u brings it back");
+    return esp_answer(control, "the branch is deleted; u brings it back");
 }
 
 static int ask_to_delete(struct esp_control *control)
@@ -192,7 +193,7 @@ static int mark(struct esp_control *control)
     return esp_answer(control, of->marked ? "marked with *" : "no longer marked");
 }
 
-/* Returns the arguments after `word`, or NULL if they do not begin with it. */
+/* Returns the arguments after `word`, or NULL if the arguments do not begin with `word`. */
 static const char *after(const char *arguments, const char *word)
 {
     const size_t length = strlen(word);

@@ -26,7 +26,8 @@ static int run(struct esp_control *control, const char *arguments)
     const struct esp_state *second = control->state.compared;
     if (!*arguments && second)
         return esp_answer(control,
-                          "now compared with drafter %s, verifier %s; :compare off ends it",
+                          "now comparing with drafter %s, verifier %s; :compare off ends the "
+                          "comparison",
                           second->loaded.drafter, second->loaded.verifier);
     if (!*arguments)
         return esp_answer(control, "name a drafter: :compare ar compares with plain decoding");

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { MOST = 74994 /* limit of the sequence in xterm and others, in bytes */ };
+enum { MOST = 74994 /* bytes in the longest sequence that xterm and others accept */ };
 
 static int run(struct esp_control *control, const char *arguments)
 {

@@ -17,7 +17,7 @@ static int run(struct esp_control *control, const char *arguments)
         return esp_refuse(control,
                           control->prompts.retokenized
                               ? "cannot take back earlier prompts: the text was tokenized "
-                                "again for other models; :clear starts a new one"
+                                "again for other models; :clear starts a new text"
                               : "there is no prompt to take back");
     struct esp_turn *turn = &control->prompts.turns[--control->prompts.count];
     ESP_WORKER_POST(control->worker, REWIND, .number = {turn->before});

@@ -248,8 +248,8 @@ static int run(struct esp_control *control, const char *arguments)
     return write_chart(control, chart, &look, path, over);
 }
 
-/* Returns the arguments that a key inserts. This is the name of the chart that fits the focused
- * pane. */
+/* Returns the arguments that the key of this command inserts: the name of the chart that fits
+ * the focused pane, or "". */
 static const char *begin(const struct esp_control *control)
 {
     const struct esp_layout_options *layout = &control->ui.layout;

@@ -8,8 +8,8 @@
 #include "tui/commands/branching.h"
 #include "tui/commands/command.h"
 
-/* Returns whether a blank must be put before TEXT. This is so if the text before it does not
- * end with a blank, but the text that it replaces began with one. */
+/* Returns whether a blank must be put before TEXT. This is the case if the text before TEXT
+ * does not end with a blank, but the text that TEXT replaces began with one. */
 static bool needs_blank(const struct esp_state *state, int length)
 {
     const size_t end =

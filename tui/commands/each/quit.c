@@ -10,7 +10,7 @@ static int run(struct esp_control *control, const char *arguments)
 const struct esp_command_ops esp_command_quit = {
     .name = "quit",
     .usage = "",
-    .summary = "leave (exit)",
+    .summary = "leave espalier (exit)",
     .in = ESP_IN_BOTH,
     .run = run,
 };

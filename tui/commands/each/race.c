@@ -10,7 +10,7 @@
 #include "tui/view/race_view.h"
 #include "tui/worker/race_run.h"
 
-static const double PASS = 0.1; /* seconds per pass of the enlarged target */
+static const double PASS = 0.1; /* the target is enlarged until a pass takes this long (s) */
 
 /* ------------------------------------------------------------------ in the engine thread */
 

@@ -21,8 +21,8 @@ static int run(struct esp_control *control, const char *arguments)
 {
     char path[1024];
     const bool over = *arguments == '!';
-    if (control->state.phase == ESP_PHASE_WAITING) /* step mode, within an iteration */
-        esp_answer(control, "the recording changes after the current iteration");
+    if (control->state.phase == ESP_PHASE_WAITING) /* step mode has stopped in an iteration */
+        esp_answer(control, "the recording begins or ends after the current iteration");
     arguments += over;
     arguments += strspn(arguments, " ");
     if (!*arguments && control->state.recording[0]) {

@@ -12,7 +12,7 @@ static int run(struct esp_control *control, const char *arguments)
             control, ":regenerate!",
             "Delete the last %d tokens and generate others? y: yes, any other key: no", answer);
     if (control->prompts.kept >= 0)
-        return esp_refuse(control, "the text is still being shortened");
+        return esp_refuse(control, "the text is still being shortened; try again in a moment");
     if (!state->ready || state->span_count == 0)
         return esp_refuse(control, "there is no answer to regenerate");
     if (start < state->span_count) {

@@ -9,6 +9,6 @@ static int run(struct esp_control *control, const char *arguments)
 const struct esp_command_ops esp_command_step = {
     .name = "step",
     .usage = "",
-    .summary = "step mode: stop after every stage; again: do not stop",
+    .summary = "enter step mode, which stops after every stage, or leave it",
     .run = run,
 };

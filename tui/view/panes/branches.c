@@ -4,8 +4,8 @@
  *           queen who had no child                     38 tokens   ppl 4.0   dynatree  10:43
  *       *   woman in the forest                        12 tokens   ppl 5.2   ar        10:44
  *
- * Below the list, the text of the branch at the cursor is shown. Next to it are the texts that
- * begin to differ from it at the same place.
+ * Below the list, the text of the branch at the cursor is shown. Next to it are the texts of
+ * the branches that begin at the same place.
  */
 #include "tui/view/pane.h"
 

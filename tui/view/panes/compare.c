@@ -152,7 +152,8 @@ static void draw(struct esp_canvas *canvas, const struct esp_shown *s)
     if (!s->state->compared) {
         esp_draw_paragraph(canvas, 0, ESP_STYLE_LABEL,
                            "Two drafters or verifiers side by side on one text: "
-                           ":compare ar is plain decoding, :compare dyspec:N=32 swor a tree. "
+                           ":compare ar compares with plain decoding, "
+                           ":compare dyspec:N=32 swor with a tree. "
                            ":compare off ends it.");
         return;
     }

@@ -1,5 +1,5 @@
 /* compare_totals.c - draws the statistics of two sessions that decode one text. There is a row
- * for each session, and a sentence.
+ * for each session, and a sentence that says which one is ahead.
  *
  * The statistics begin when the comparison begins or a setting changes. Counts include all
  * iterations. Times include only iterations outside step mode. The better of two numbers is

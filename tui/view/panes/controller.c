@@ -277,9 +277,9 @@ static void draw_short(struct esp_canvas *canvas, const struct esp_iteration *it
         esp_draw_bytes(canvas, x, y, width - x, ESP_STYLE_LABEL, 0, meaning, strlen(meaning));
 }
 
-/* Returns how many of the `moving` (changing) values get a chart. They are the first in
- * `order`. All other of the `count` values get a line. Sets the number of rows of each chart
- * and of the gap between charts. */
+/* Returns how many of the `moving` (changing) values get a chart. The first values in `order`
+ * get the charts. Each other value gets a line; `count` is the number of all values. Sets the
+ * number of rows of each chart and of the gap between charts. */
 static int share_rows(const struct esp_iteration *it, const int *order, int moving, int count,
                       const struct esp_rect *room, int *rows, int *gap)
 {

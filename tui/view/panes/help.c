@@ -1,7 +1,7 @@
 /* help.c - the help pane shows lines from the tables of keys and commands.
  *
  * A line that starts in column 0 is a heading. All other lines consist of a name, blanks and an
- * explanation. In a narrow pane the explanation is wrapped. It is beside the name or below it.
+ * explanation. The explanation is beside the name or below it. In a narrow pane it is wrapped.
  */
 #include "tui/view/pane.h"
 
@@ -39,8 +39,8 @@ static int row_count(const struct esp_shown *s, int width)
     return count;
 }
 
-/* Returns the top row. When a pane has become higher, the largest scroll position is smaller.
- * Therefore the scroll position is limited here. */
+/* Returns the top row. When the pane has become higher, the largest possible scroll position is
+ * smaller than before. Therefore the scroll position is limited here. */
 static int top_row(const struct esp_shown *s, int width, int height)
 {
     const int most = row_count(s, width) - height;

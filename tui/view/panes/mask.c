@@ -37,9 +37,9 @@ static void draw_both(struct esp_canvas *canvas, const struct esp_shown *s, int 
 
 static void draw(struct esp_canvas *canvas, const struct esp_shown *s)
 {
-    static const char caption[] = "Each row is a token in the target's one pass. It sees the "
-                                  "whole text, and of the tree only "
-                                  "itself and the tokens above it on its own path.";
+    static const char caption[] = "Each row is a token in the target's one pass. It attends "
+                                  "to the whole text and, in the tree, only "
+                                  "to itself and the tokens above it on its own path.";
     int lines = esp_paragraph_height(caption, canvas->view.rect.width);
     const int key = s->it && s->it->state_bytes > 0 ? ESP_WALK_ROWS : 0;
     if (s->it && canvas->view.rect.height - lines > s->it->tree.verified + key)

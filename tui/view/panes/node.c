@@ -121,7 +121,7 @@ static int width_of(const struct figure *figure, bool symbol)
            (symbol && figure->symbol ? (int)strlen(figure->symbol) + 3 : 0);
 }
 
-/* Draws the numbers in as many rows as they need. Returns the row below. */
+/* Draws the numbers in as many rows as they need. Returns the row below the numbers. */
 static int draw_numbers(struct esp_canvas *canvas, const struct esp_iteration *it, int node)
 {
     struct figure figures[MOST_FIGURES];
@@ -266,9 +266,10 @@ static void draw_member(struct esp_canvas *canvas, const struct esp_shown *s, in
     esp_draw_probability(canvas, x, y, ESP_STYLE_VALUE, n->branching);
 }
 
-/* Draws the children of a node by rank in at most `rows` rows, with their draft and target
- * probabilities and their branching. The last row says how many children do not fit. If there
- * is only one row, this number is at its end. Returns the next free row. */
+/* Draws the children of a node, sorted by rank, in at most `rows` rows. Each row has the draft
+ * probability, the target probability and the branching of a child. The last row says how many
+ * children do not fit. If there is only one row, this number is at its end. Returns the next
+ * free row. */
 static int draw_family(struct esp_canvas *canvas, const struct esp_shown *s, int parent,
                        int marked, int y, int rows)
 {
@@ -410,7 +411,7 @@ static bool click(const struct esp_shown *s, int x, int y)
 }
 
 /* Sets *point to the end of the path to the shown node. If a token of the text is shown, sets
- * it to the chosen alternative. */
+ * *point to the chosen alternative. */
 static bool point(const struct esp_shown *s, struct esp_branch_point *point)
 {
     return esp_looked_token(s->look, s->state) >= 0 ? esp_token_view_point(s, point)

@@ -108,7 +108,8 @@ static int span_at(const struct esp_state *state, size_t byte)
     return low;
 }
 
-/* Finds the matches of a search for a caller that visits the bytes in order. */
+/* Finds the matches of a search one after another, while the caller visits the bytes in
+ * order. */
 struct matches {
     const struct esp_wrap *w;
     const char *what;
@@ -437,7 +438,7 @@ static size_t line_after(const struct esp_wrap *w, size_t line, int lines)
 }
 
 /* Returns the token that is `lines` lines below the token at the cursor, or above it if `lines`
- * is negative. If this is still the same token, goes further. At an end of the text, returns
+ * is negative. If this is the same token, goes further. At an end of the text, returns
  * the last or first token. */
 static int token_below(const struct esp_shown *s, const struct esp_wrap *w, int lines)
 {
@@ -495,7 +496,7 @@ static bool move(const struct esp_shown *s, int action)
     return true;
 }
 
-/* If there is no cursor yet, the first key that moves it puts it at the end of the visible
+/* If there is no cursor yet, the first cursor key puts the cursor at the end of the visible
  * text. */
 static bool begin_cursor(const struct esp_shown *s, int action)
 {

@@ -4,7 +4,7 @@
  *     nodes    drafted nodes: accepted, verified but not accepted, cut before verification
  *     ms       time: drafting, verifying, all other stages
  *
- * Each of the three is a stacked bar, one or more rows high. Left and Right select an
+ * Each of the three series is a stacked bar, one or more rows high. Left and Right select an
  * iteration. The selected iteration is marked, and its numbers are shown on the right.
  */
 #include "tui/view/pane.h"
@@ -162,8 +162,8 @@ static void draw_legend(struct esp_canvas *canvas, int rows, int gap, int y, int
         }
 }
 
-/* Returns the leftmost of the `count` points that are shown. The pane shows the newest points.
- * If the held iteration is older than these points, the pane begins with that iteration. */
+/* Returns the index of the leftmost shown point. The pane shows the newest of the `count`
+ * points. If the held iteration is older than these points, the pane begins with it. */
 static int first_point(const struct esp_shown *s, int count)
 {
     const struct esp_course *course = &s->state->trace.course;

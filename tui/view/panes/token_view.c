@@ -86,7 +86,7 @@ static void say_unknown(char *text, size_t size, const struct esp_shown *s)
 
 /* The layout of the rows that show the alternatives. */
 struct rows {
-    int first, shown; /* the first alternative shown; how many are shown */
+    int first, shown; /* the first shown alternative; number of shown alternatives */
     int y, label, bar;
 };
 
@@ -128,7 +128,7 @@ static void draw_row(struct esp_canvas *canvas, const struct esp_shown *s, const
         esp_draw(canvas, x, y, ESP_STYLE_ACCEPTED, "written");
 }
 
-/* Draws the rows above the alternatives. Returns the first row after them. */
+/* Draws the rows above the alternatives. Returns the row in which the alternatives begin. */
 static int list_row(struct esp_canvas *canvas, const struct esp_shown *s)
 {
     char text[160];

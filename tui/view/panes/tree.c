@@ -73,7 +73,7 @@ static int deepest(const struct esp_iteration *it)
     return depth;
 }
 
-/* Returns the depth of the nodes that a draft pass added, while step mode shows this pass.
+/* If step mode shows a draft pass, returns the depth of the nodes that this pass added.
  * Otherwise returns 0. */
 static int new_depth(const struct esp_shown *s)
 {
@@ -107,8 +107,8 @@ static int build(struct shown_tree *d, const struct esp_iteration *it,
     return status;
 }
 
-/* Builds as much of a tree that grows to the right as fits. Several rows of the tree can share
- * a row of the screen. Therefore the number of rows that fit is found by bisection. */
+/* Builds a tree that grows to the right, with as many rows as fit. Several rows of the tree can
+ * share a row of the screen. Therefore the number of rows that fit is found by bisection. */
 static int fit(struct shown_tree *d, const struct esp_iteration *it,
                struct esp_tree_choice *choice, int width, int height, bool ascii)
 {
