@@ -18,15 +18,16 @@
 struct esp_odds {
     const double *weight; /* (count) the probability of each outcome, or NULL */
     int count;
-    const struct esp_backend_ops *ops; /* if the outcomes are tokens of a row: its backend, its
-                                          rows and its index */
+    /* If the outcomes are tokens of a row: the backend of the row, the matrix that contains the
+     * row, and the index of the row in it. */
+    const struct esp_backend_ops *ops;
     struct esp_rows *rows;
     int row;
 };
 
 struct esp_chance {
     struct esp_rng *rng;
-    double (*number)(void *user, const struct esp_odds *odds); /* NULL: numbers come from rng */
+    double (*number)(void *user, const struct esp_odds *odds); /* if NULL, rng is used */
     void *user;
 };
 

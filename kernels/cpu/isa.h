@@ -19,7 +19,7 @@ enum {
     ESP_QUERIES = 4, /* query heads that share one pass over a key/value head */
     ESP_CUT_COLUMNS =
         32, /* activations that share an exponent in products with quantised blocks */
-    ESP_TOGETHER = 32, /* maximum number of rows that a block of weights multiplies together */
+    ESP_TOGETHER = 32, /* maximum number of rows that share one unpacked block of weights */
 };
 
 /* A weight matrix in its own dtype, in panels of 32 outputs. Within a panel the inputs are in
@@ -102,9 +102,9 @@ struct esp_attention {
     size_t scores_stride;
 };
 
-/* In the following structs, a part of a head's state is 16 of its value columns, (keys, 16).
- * `keys` is key_dim, a multiple of 4. The formulas are described at enum esp_mixer and in
- * kernels/state_plan.h. */
+/* In the following structs, a part of a state consists of 16 value columns of one head, stored
+ * as (keys, 16). `keys` is key_dim, a multiple of 4. The formulas are described at enum
+ * esp_mixer and in kernels/state_plan.h. */
 
 /* Multiplies a part of a state by the keys and queries of rows. There are `count` such vectors.
  * The output for vector i is the sum over k of with[i][k] times row k of the state. */
@@ -122,7 +122,7 @@ struct esp_state_read {
  * chunk began: the fraction of the state before the chunk that remains at this row. */
 struct esp_state_update {
     int ancestors;
-    const float *const *before;     /* (ancestors) their updates: pointers to (16) */
+    const float *const *before;     /* (ancestors) updates of the ancestors: pointers to (16) */
     const float *by_key, *by_query; /* (ancestors); by_key is NULL for ESP_MIXER_SSM */
     float left, write, own, skip;   /* own: key times query; skip: factor of `value` in `out` */
     const float *value;             /* (16) */
@@ -147,7 +147,7 @@ struct esp_cpu_gradients;
 struct esp_cpu_isa {
     const char *name; /* as shown to users, e.g. "AVX-512" */
     bool pairs;       /* BF16 matrices must be packed for tiles */
-    bool two_ways;    /* quantised products can use the tile unit or not (esp_matmul.tiles) */
+    bool two_ways;    /* quantised products can, but need not, use the tiles (esp_matmul.tiles) */
 
     /* Splits columns begin..end-1 of vector `row` into parts for products. NULL means products
      * need no parts. */
@@ -189,7 +189,7 @@ static inline int esp_cut_together(int rows)
     return rows < ESP_TOGETHER ? rows : ESP_TOGETHER;
 }
 
-/* Returns the number of quantised blocks for which `rows` vectors need memory. */
+/* Returns the number of quantised blocks in the memory that `rows` vectors need. */
 static inline size_t esp_cut_count(size_t rows, size_t stride)
 {
     return (rows + ESP_TOGETHER - 1) / ESP_TOGETHER * ESP_TOGETHER * (stride / ESP_CUT_COLUMNS);

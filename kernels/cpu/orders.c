@@ -86,7 +86,7 @@ static int check_options(const struct esp_rank_options *o, char *err, size_t err
     for (int i = 0; i < o->ranks && i < ESP_MAX_RANKS; i++) {
         if (!(o->share[i] >= 0) || !(o->share[i] <= 1e6))
             return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                            "the part of rank %d must be a number from 0 to a million", i);
+                            "the share of rank %d must be a number from 0 to a million", i);
         sum += o->share[i];
     }
     for (int i = 0; i < o->ranks && sum > 0; i++)
@@ -466,7 +466,7 @@ int esp_cpu_forward(struct esp_cache *cache, const struct esp_batch *batch)
     esp_ranks_pass_begins(cpu->ranks);
     status = esp_cpu_pass(cache, batch);
     esp_ranks_pass_ends(cpu->ranks);
-    if (status == ESP_E_FILE) /* the other ranks still run the pass, so the group must end */
+    if (status == ESP_E_FILE) /* the other ranks still run the pass, so all ranks must end */
         esp_ranks_fail(cpu->ranks, "%s", cpu->failure);
     return note_failure(cpu, status);
 }
