@@ -147,7 +147,7 @@ struct esp_cpu_gradients;
 struct esp_cpu_isa {
     const char *name; /* as shown to users, e.g. "AVX-512" */
     bool pairs;       /* BF16 matrices must be packed for tiles */
-    bool two_ways;    /* quantised products can, but need not, use the tiles (esp_matmul.tiles) */
+    bool two_ways;    /* quantised products may use the tiles or not (esp_matmul.tiles) */
 
     /* Splits columns begin..end-1 of vector `row` into parts for products. NULL means products
      * need no parts. */

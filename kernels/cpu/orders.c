@@ -86,13 +86,15 @@ static int check_options(const struct esp_rank_options *o, char *err, size_t err
     for (int i = 0; i < o->ranks && i < ESP_MAX_RANKS; i++) {
         if (!(o->share[i] >= 0) || !(o->share[i] <= 1e6))
             return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                            "the share of rank %d must be a number from 0 to a million", i);
+                            "--ranks-parts: the part of rank %d must be a number from 0 to a "
+                            "million",
+                            i);
         sum += o->share[i];
     }
     for (int i = 0; i < o->ranks && sum > 0; i++)
         if (o->share[i] == 0)
             return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                            "rank %d would get no part of the model", i);
+                            "--ranks-parts: rank %d would get no part of the model", i);
     return ESP_OK;
 }
 

@@ -25,9 +25,10 @@ int esp_pool_threads(const struct esp_pool *pool);
 int esp_pool_nodes(const struct esp_pool *pool);
 int esp_pool_node_of(const struct esp_pool *pool, int unit, int units);
 
-/* Returns into how many parts to divide a step of `units` equal pieces. The step is enough work
- * for `threads` threads. There are two parts for each thread, or eight if cores differ in
- * speed, so that threads that finish early can take over parts. `pool` may be NULL. */
+/* Returns the number of parts into which a step of `units` equal pieces should be divided. The
+ * step is enough work for `threads` threads. There are two parts for each thread, or eight if
+ * cores differ in speed, so that threads that finish early can take over parts. `pool` may be
+ * NULL. */
 int esp_pool_parts(const struct esp_pool *pool, int units, int threads);
 
 typedef void esp_pool_part(void *arg, int part, int thread);

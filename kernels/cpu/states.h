@@ -1,10 +1,10 @@
 /* states.h - the states of recurrent layers, and the updates that are not part of them yet.
  *
- * kernels/state_plan.h says which rows read which state. The value columns of a state never
- * mix, so the work is divided into blocks of 16 columns of a head. For each block, a thread
- * runs the groups of the plan in turn. It adds the updates of a chunk to the block and
- * multiplies the block by the keys and queries of the group's rows. Then it computes the
- * updates and outputs of these rows, parents first.
+ * kernels/state_plan.h says which rows read which state. The value columns of a state do not
+ * depend on each other, so the work is divided into blocks of 16 columns of a head. For each
+ * block, a thread runs the groups of the plan in turn. It adds the updates of a chunk to the
+ * block and multiplies the block by the keys and queries of the group's rows. Then it computes
+ * the updates and outputs of these rows, parents first.
  */
 #ifndef ESP_CPU_STATES_H
 #define ESP_CPU_STATES_H
@@ -50,7 +50,7 @@ struct esp_cpu_states {
     float *in_gate;                      /* (max_batch, width) */
     float *out_gate;                     /* (max_batch, out) */
     float *o;                            /* (max_batch, out) values read from the states */
-    struct esp_state_traffic *moved;     /* (threads): counts of the current pass */
+    struct esp_state_traffic *moved;     /* (threads): bytes of states that were moved */
 };
 
 static inline size_t esp_states_stride(const struct esp_cpu_states *s)
@@ -82,7 +82,7 @@ void esp_states_taps(const struct esp_cpu_states *s, int place, int kernel, int 
                      const float *taps[ESP_MOST_TAPS]);
 /* Updates the tail of a layer after a pass. */
 void esp_states_move_tail(struct esp_cpu_states *s, int place, int kernel);
-/* Moves inputs and updates as keep() of struct esp_backend_ops moves rows. */
+/* Moves inputs and updates in the same way as keep() of struct esp_backend_ops moves rows. */
 void esp_states_keep(struct esp_cpu_states *s, int folded, int first, const int32_t *which,
                      int count);
 

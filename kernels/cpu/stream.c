@@ -37,7 +37,7 @@
 enum { BUFFERS = 2, PAGE = 4096, PIECE = 16 << 20, GAP = 1 << 16 };
 
 struct file {
-    struct esp_tensor_file *source; /* is opened again by its path */
+    struct esp_tensor_file *source; /* the file, which is opened again by its path */
     int fd;
     bool direct;
     struct stat about; /* size and time when the file was opened, to notice changes */
@@ -48,11 +48,11 @@ struct matrix {
     struct esp_tensor stored; /* the data is in a buffer while the layer is held */
     struct matrix *scales_of; /* if these are scales: the matrix that they belong to */
     int file;
-    size_t begin, end; /* position in the file */
-    size_t at;         /* position in the buffer */
+    size_t begin, end; /* the bytes of the file that contain the matrix */
+    size_t at;         /* where the matrix begins in the buffer */
 };
 
-/* A range of whole pages of a file, which are read together. */
+/* A range of a file that consists of whole pages and contains adjacent matrices. */
 struct range {
     int file;
     size_t begin, end;
@@ -77,7 +77,7 @@ struct esp_cpu_stream {
 
     pthread_mutex_t pass; /* is locked during a pass */
     pthread_t thread;
-    bool threaded; /* true if a thread reads; otherwise esp_cpu_stream_hold() reads */
+    bool threaded; /* true if a separate thread reads; otherwise esp_cpu_stream_hold() reads */
 
     pthread_mutex_t lock; /* protects the following members */
     pthread_cond_t was_read, was_used;
