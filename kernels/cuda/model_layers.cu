@@ -293,8 +293,8 @@ static void multiply_experts(struct esp_cuda_cache *c, enum esp_rank_kind kind, 
         floats(&mlp->down, c->pair_active, c->expert_ffn,
                c->pair_out + esp_cuda_first(c, ESP_RANK_DOWN), c->hidden);
     up.tile = down.tile = tile;
-    /* The shared expert has been computed before. The quantised x may have been overwritten by
-     * its activations. */
+    /* The shared expert has been computed before, and its activations may have overwritten the
+     * quantised x. */
     up.cut = norms_cut(c) && !layer->shared.up.data;
     up.normed = normed;
     down.by_pair = true;
