@@ -1,4 +1,5 @@
-/* khisti.c - chooses one draft such that its distribution r is close to p, then tests it.
+/* khisti.c - chooses one draft, which follows a distribution r close to p, and tests this
+ * draft.
  *
  * Khisti et al. 2025; delayed-tree-expansion, alg. 5: a tournament chooses one of the drafts,
  * x, such that x follows a distribution r; then speculative sampling tests x with r instead of

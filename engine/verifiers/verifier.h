@@ -31,8 +31,9 @@ struct esp_residual {
 struct esp_verify {
     struct esp_tree_builder *tree;
     const struct esp_backend_ops *ops;
-    /* Row tree->row[u] of p has the target's logits after node u, if u is not cut. Row q_row[u]
-     * of q has the draft's probabilities after node u, if u was expanded. */
+    /* Row tree->row[u] of p contains the target's logits after node u, if u was not cut from
+     * the tree. Row q_row[u] of q contains the draft's probabilities after node u, if u was
+     * expanded. */
     struct esp_rows *p;
     struct esp_rows *q;
     const int32_t *q_row; /* (record) for each node, its row of q; -1 means not expanded */

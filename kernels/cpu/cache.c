@@ -212,12 +212,12 @@ int esp_cpu_cache_make(struct esp_cache **cache, struct esp_weights *weights,
     if (owner &&
         (!esp_cache_joins(weights, owner) || max_batch < 1 || max_batch > of->max_batch))
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "a model with a different shape from the target cannot use the "
-                        "target's cache");
+                        "this model cannot use the target's cache: their shapes differ");
     if (rows < 1 || max_batch < 1 || rows > INT32_MAX / 2)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "a cache of %d rows, batches of %d rows: both must be at least 1", rows,
-                        max_batch);
+                        "cannot open a cache of %d rows for batches of %d rows: both must be "
+                        "at least 1",
+                        rows, max_batch);
     return open_cache(cache, weights, of, of ? of->rows : rows, max_batch, err, errlen);
 }
 

@@ -53,8 +53,8 @@ struct esp_cut {
     int16_t x[ESP_CUT_COLUMNS];
 };
 
-/* Vectors of activations, padded. For products that need it, also the output of split() and
- * cut(). */
+/* Padded vectors of activations. If a product needs them split or quantised, the struct also
+ * holds the output of split() or cut(). */
 struct esp_vectors {
     float *x;            /* (rows, stride) */
     size_t stride;       /* a multiple of ESP_PANEL */

@@ -197,7 +197,8 @@ static int make_plan(struct esp_rank_plan *plan, struct esp_backend *backend,
     struct esp_rank_costs costs;
     if (desc->reads != ESP_READS_TOKENS)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "a model that reads hidden states cannot be divided among ranks");
+                        "a model that reads hidden states cannot be divided among ranks; leave "
+                        "out --ranks");
     const int status = esp_cpu_plan_ranks(backend, desc, plan, &costs, err, errlen);
     if (status == ESP_OK && !esp_rank_plan_fits(plan, desc))
         return esp_fail(

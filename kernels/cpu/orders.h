@@ -49,8 +49,8 @@ struct esp_answer {
 };
 int esp_answer_gather(struct esp_ranks *ranks, struct esp_answer *answers);
 
-/* The first message of every rank. Its strings must be the same in all ranks. The size of
- * this struct must never change, because ranks of different versions still have to read it.
+/* The first message that every rank sends. Its strings must be the same in all ranks. The size
+ * of this struct must never change, because ranks of different versions still have to read it.
  * In X(member, what, advice), `what` and `advice` are parts of the error message if ranks
  * differ. */
 #define ESP_GREETING(X)                                                                        \

@@ -19,9 +19,9 @@ void esp_pool_close(struct esp_pool *pool);
 /* Returns the number of threads, including the caller. */
 int esp_pool_threads(const struct esp_pool *pool);
 
-/* esp_pool_nodes() returns the number of memory nodes whose cores the pool uses.
- * esp_pool_node_of() returns the system's number of the node whose threads usually compute unit
- * `unit` of a step of `units` units. A thread of another node can take over the unit. */
+/* esp_pool_nodes() returns the number of memory nodes whose cores the pool uses. Threads of one
+ * node usually compute unit `unit` of a step of `units` units, but a thread of another node can
+ * take over the unit. esp_pool_node_of() returns the system's number of the usual node. */
 int esp_pool_nodes(const struct esp_pool *pool);
 int esp_pool_node_of(const struct esp_pool *pool, int unit, int units);
 

@@ -80,8 +80,8 @@ static inline struct esp_cuda_cuts esp_cuda_cuts_of(const struct esp_cuda_cache 
     return {(uint4 *)c->cut_words, c->cuts, (int)(stride / ESP_BLOCK_COLUMNS)};
 }
 
-/* Returns the exponent of a block whose largest absolute value has the bits `most`, or 0 if
- * that value is not finite. */
+/* Returns the exponent of a block, or 0 if its largest absolute value is not finite. `most`:
+ * the bits of this value. */
 static __device__ __forceinline__ uint32_t esp_cuda_cut_exponent(uint32_t most)
 {
     const uint32_t rounded = (most + 0x1ffffu) >> 23;

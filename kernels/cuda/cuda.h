@@ -117,8 +117,8 @@ static inline int esp_cuda_allow_variants(struct esp_cuda_backend *backend, cons
     return status;
 }
 
-/* Call each of these functions once per backend. It allows its kernels to use the shared memory
- * that they need. */
+/* Call each of these functions once per backend. Each allows its kernels to use the shared
+ * memory that they need. */
 int esp_cuda_softmax_prepare(struct esp_cuda_backend *backend);
 int esp_cuda_sample_prepare(struct esp_cuda_backend *backend);
 int esp_cuda_matmul_prepare(struct esp_cuda_backend *backend);

@@ -16,9 +16,9 @@
  * or after them (norm.h), and in a small pass step 3 is part of step 4 (attention.h). So a
  * layer takes five kernels.
  *
- * matmul.cu computes products of up to 64 rows. Larger products use cuBLASLt. Its order of
- * summation depends on the number of rows. matmul.cu also computes the larger products in exact
- * mode, if cuBLASLt is missing, and if it has no algorithm for a shape.
+ * matmul.cu computes products of up to 64 rows. Larger products use cuBLASLt. The order in
+ * which cuBLASLt adds depends on the number of rows. matmul.cu also computes the larger
+ * products in exact mode, if cuBLASLt is missing, and if it has no algorithm for a shape.
  *
  * If several GPUs compute a model (gpus.h), they do each step together. After a step in which
  * each GPU computes a part of the outputs, they exchange these outputs.
