@@ -5,7 +5,7 @@
  * x, such that x follows a distribution r; then speculative sampling tests x with r instead of
  * q. A distribution r can be reached with k independent drafts if and only if r(S) >= q(S)^k
  * for all sets S. Of these distributions we use one for which sum min(p, r) equals the ceiling
- * alpha* of ceiling.c; it has a closed form.
+ * alpha* of ceiling.c; this r has a closed form.
  *
  * Construction of r. Order the tokens by ascending p/q and let P and Q be their cumulative
  * sums. F = Q^k is the cumulative distribution of the highest of k drafts. The cumulative

@@ -88,7 +88,7 @@ struct esp_cpu_cache {
     struct esp_cache base;
     struct esp_cpu_cache *joined_to; /* the owner of k, v and states; NULL means this cache */
     int rows, max_batch, id;         /* id: see struct esp_cpu_weights */
-    int start;                       /* esp_rank_times.starts when the cache was opened */
+    int start;                       /* value of esp_rank_times.starts at the opening */
     int kv_begin, kv_heads;       /* this rank's key/value heads: the first, and their number */
     int blocks;                   /* number of blocks of 16 rows */
     size_t v_stride;              /* head_dim, padded to 16 */
@@ -104,7 +104,7 @@ struct esp_cpu_cache {
     float *key, *value;                    /* (max_batch, kv_width) */
     float *gate;                           /* (max_batch, ffn) */
     float *branch; /* (max_batch, hidden) values to add to x; NULL if not needed */
-    /* (1 or 2 sets of frequencies, max_batch + 1, rotary / 2), see row_for_sinks() */
+    /* (1 or 2 sets of frequencies, max_batch + 1, rotary / 2), see esp_cpu_row_for_sinks() */
     float *cosine, *sine;
     struct esp_vectors normed;   /* (max_batch, hidden) */
     struct esp_vectors attended; /* (max_batch, q_width) */
@@ -170,10 +170,10 @@ int esp_cpu_states_load(struct esp_cache *cache, int slot);
 /* Returns the bytes that an order to run a pass may need (pass_order.h). */
 size_t esp_cpu_order_bytes(int rows, int max_batch);
 
-/* Defined in ways.c; see esp_backend_ops. */
+/* This function is defined in ways.c. struct esp_backend_ops describes it. */
 const char *esp_cpu_way_key(const struct esp_backend *backend);
-/* Defined in states.c or pass_mixer.c. Operations that other ranks must repeat are defined in
- * orders.c. See esp_backend_ops. */
+/* These functions are defined in states.c or pass_mixer.c. Operations that other ranks must
+ * repeat are defined in orders.c. struct esp_backend_ops describes all of them. */
 size_t esp_cpu_state_bytes(const struct esp_model_desc *desc);
 size_t esp_cpu_checkpoint_bytes(const struct esp_model_desc *desc);
 int esp_cpu_fold(struct esp_cache *cache, int prefix, int dropped);

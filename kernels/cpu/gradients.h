@@ -37,8 +37,8 @@ enum {
 };
 
 /* Describes attention of some queries of one head. Query i sees rows 0..seen[i]-1 of its text.
- * It also sees the rows that are listed in row i of `extra` (rows, extras), where -1 ends the
- * list: its ancestors in a tree and itself. Row numbers are relative to the rows at k and v. */
+ * It also sees its ancestors in a tree and itself. Row i of `extra` (rows, extras) lists these
+ * rows; -1 ends the list. Row numbers are relative to the rows at k and v. */
 struct esp_tree_attention {
     int rows, head_dim;
     int keys; /* the largest value in `seen` */
@@ -51,7 +51,7 @@ struct esp_tree_attention {
     const float *q, *k, *v;
     float *out;          /* result of the forward pass */
     const float *d_out;  /* input of the backward pass */
-    float *dq, *dk, *dv; /* results of the backward pass: dq is set, dk and dv are added to */
+    float *dq, *dk, *dv; /* results of the backward pass, which adds to dk and dv but sets dq */
     float *scratch;      /* esp_tree_attention_scratch() floats */
 };
 

@@ -45,7 +45,7 @@ struct esp_cut {
     float scale;      /* activation = scale * integer; NaN if an activation is not finite */
     float less_total; /* -scale * sum of the integers */
     int32_t less_8, less_16, less_128;     /* sum of the integers, times -8, -16 and -128 */
-    int32_t first_less_32, second_less_32; /* sum of the first and of the last 16, times -32 */
+    int32_t first_less_32, second_less_32; /* sums of the first and the last 16, times -32 */
     int32_t unused;
     /* int16_t x[ESP_CUT_COLUMNS], in the order and form that the instruction set needs. If
      * esp_vectors.bytes is set, this is int8_t x[ESP_CUT_COLUMNS] in order, and the struct ends
@@ -84,7 +84,7 @@ struct esp_matmul {
  * finite. If for_sinks[i] is not NULL, it replaces q[i] for indices 0..sinks-1. */
 struct esp_attention {
     int head_dim, queries;
-    int blocks;     /* number of key blocks that contain all rows seen */
+    int blocks;     /* number of key blocks that contain all rows that a query sees */
     const float *k; /* (position / 16, head_dim, 16) */
     const float *v; /* (position, v_stride) */
     size_t v_stride;
@@ -93,7 +93,7 @@ struct esp_attention {
     int contiguous[ESP_QUERIES], extras[ESP_QUERIES];
     const int32_t *extra[ESP_QUERIES];
     int sinks, from[ESP_QUERIES];        /* if from[i] <= sinks, query i sees all indices */
-    const float *for_sinks[ESP_QUERIES]; /* (head_dim) in the form of q, or NULL */
+    const float *for_sinks[ESP_QUERIES]; /* (head_dim) rotated, scaled like q; or NULL */
     /* An additional score per query that belongs to no row but takes part in the softmax; NULL
      * if there is none. */
     const float *sink_logit[ESP_QUERIES];
@@ -118,8 +118,9 @@ struct esp_state_read {
 /* Computes the update and the output of a row for 16 columns. The inputs are the values that
  * the row reads from the state before its chunk, and the updates of its `ancestors` in the
  * chunk, the nearest first. by_key[i] and by_query[i] are the products of the row's key and
- * query with the key of ancestor i, decayed since that ancestor. `left` is the decay since the
- * chunk began: the fraction of the state before the chunk that remains at this row. */
+ * query with the key of ancestor i, times the decay since that ancestor. `left` is the decay
+ * since the chunk began: the fraction of the state before the chunk that remains at this row.
+ */
 struct esp_state_update {
     int ancestors;
     const float *const *before;     /* (ancestors) updates of the ancestors: pointers to (16) */

@@ -49,7 +49,7 @@ static int send(struct esp_cpu_backend *cpu, struct esp_order *order, const void
     return note_failure(cpu, esp_order_send(cpu->ranks, order, payload, bytes));
 }
 
-/* Sends an order about a cache, unless the ranks that had the cache are gone. */
+/* Sends an order about a cache, unless the ranks that stored this cache have ended. */
 static int send_about(struct esp_cache *cache, struct esp_order *order, const void *payload,
                       size_t bytes)
 {
@@ -173,13 +173,14 @@ int esp_cpu_plan_ranks(struct esp_backend *backend, const struct esp_model_desc 
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
         if (esp_cpu_pad(widths[i], ESP_PANEL) * sizeof(float) > ESP_RANK_ROOM)
             return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                            "a matrix with %d outputs is too wide for ranks: %d at most",
+                            "a matrix with %d outputs cannot be divided among ranks, because it "
+                            "has more than %d",
                             widths[i], (int)(ESP_RANK_ROOM / sizeof(float)));
     struct esp_rank_options options = cpu->rank_options;
     if (options.by_layers && desc->layers <= options.ranks)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "%d layers are too few for %d ranks: rank 0 needs the first and the "
-                        "last",
+                        "last layer",
                         desc->layers, options.ranks);
     if (options.hosts && options.share[0] == 0) /* machines may differ in speed */
         memcpy(options.share, cpu->read_rates, sizeof options.share);

@@ -5,8 +5,7 @@
  * The formulas at enum esp_mixer compute one token after the other. Here, a row is computed
  * from S, the state before its chunk, and from its ancestors j in the chunk. d(j) is the
  * product of all decays after j, up to and including the row's decay. d is the product of all
- * decays in the chunk, up to and including the row's decay. The row's update u and its output o
- * are
+ * decays in the chunk, up to and including the row's decay. The update u and the output o are
  *   DELTA:  u = write (v - d k^T S - sum of d(j) (k . k_j) u_j)
  *   SSM:    u = write v
  *   both:   o = d q^T S + sum of d(j) (q . k_j) u_j + (q . k) u + skip v

@@ -147,7 +147,8 @@ static int open_cache(struct server *s, const struct esp_order *order, size_t *b
     struct esp_weights *weights = find_weights(s, order->weights);
     struct esp_cache *owner = find_cache(s, order->other);
     if (!weights || (order->other > 0 && !owner))
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "an order to open a cache names no loaded model");
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "an order to open a cache names no loaded model");
     int status = esp_cpu_cache_make(&o.cache, weights, owner, order->rows, order->max_batch,
                                     err, errlen);
     if (status == ESP_OK && (status = add(s, &o)) < 0) {

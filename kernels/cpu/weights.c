@@ -384,8 +384,8 @@ static int fit(struct packer *p, struct esp_cpu_weights *w)
     if (p->status == 0 && bytes > left)
         return esp_fail(p->err, p->errlen, ESP_E_MEMORY,
                         "%zuM of memory are not enough: %zuM are needed. The embedding, the "
-                        "head and room for two layers take %zuM. The draft model, the KV caches "
-                        "and the trees take %zuM; a shorter --context and smaller trees "
+                        "head and room for two layers take %zuM. The draft model, the KV "
+                        "caches and the trees take %zuM; a shorter --context and smaller trees "
                         "(--max-nodes) need less",
                         limit->bytes >> 20, in_mebibytes(least + limit->others),
                         in_mebibytes(least), in_mebibytes(limit->others));

@@ -454,7 +454,7 @@ V16 void add_columns(const struct unpacked *u, const enum form form, const struc
     UNROLL for (int first = 0; first < 2; first += HALVES)
     {
         add_halves(u, form, x, sum, rows, bytes, from, to, first);
-        if (HALVES == 1) /* keeps no activations in registers until the next half */
+        if (HALVES == 1) /* activations must not stay in registers */
             __asm__ volatile("" ::: "memory");
     }
 }
@@ -625,7 +625,7 @@ V16 void block_Q8_0(const struct tile *t, const char *p, int block, const struct
     add_block(&u, LESS_128, t, block, way);
 }
 
-/* Loads the 32 half-bytes of a block as weights. They begin after `before` bytes. */
+/* Loads 32 half-bytes of a block as weights. In the block, `before` bytes precede them. */
 V16 void load_nibbles(struct unpacked *u, const char *p, const int before)
 {
     UNROLL for (int half = 0; half < 2; half++)
@@ -707,8 +707,8 @@ V16 void block_MXFP4(const struct tile *t, const char *p, int block, const struc
     add_block(&u, LESS_16, t, block, way);
 }
 
-/* Holds the scales and minima of a block of 256 columns. Each lane is an output and has four
- * bytes. A byte is the scale or the minimum of 32 columns. */
+/* Holds the scales and minima of a block of 256 columns. Each lane holds four bytes of one
+ * output. A byte is the scale or the minimum of 32 columns. */
 struct k_scales {
     struct v16 d, dmin;
     struct s16 scale[2], minimum[2];

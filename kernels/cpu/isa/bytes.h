@@ -70,7 +70,7 @@ enum { HALVES = 2 };
 #if ESP_SIMD == 4
 #include "kernels/cpu/isa/bytes_neon.h"
 #else
-enum { OFFSET = 128 }; /* is added to signed weights, which makes them unsigned bytes */
+enum { OFFSET = 128 }; /* added to signed weights to make them unsigned bytes */
 #endif
 
 #if ESP_SIMD == 3
