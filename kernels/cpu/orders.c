@@ -173,8 +173,8 @@ int esp_cpu_plan_ranks(struct esp_backend *backend, const struct esp_model_desc 
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
         if (esp_cpu_pad(widths[i], ESP_PANEL) * sizeof(float) > ESP_RANK_ROOM)
             return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                            "a matrix with %d outputs cannot be divided among ranks, because it "
-                            "has more than %d",
+                            "a matrix with %d outputs cannot be divided among ranks: the limit "
+                            "is %d outputs",
                             widths[i], (int)(ESP_RANK_ROOM / sizeof(float)));
     struct esp_rank_options options = cpu->rank_options;
     if (options.by_layers && desc->layers <= options.ranks)

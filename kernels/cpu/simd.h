@@ -334,7 +334,7 @@ V16 void v16_load_bf16_pair(const uint32_t *p, struct v16 *low, struct v16 *high
     }
 }
 
-/* Converts F16 numbers to floats. Exponent and fraction of the F16 number are moved to the
+/* Converts F16 numbers to floats. The exponent and fraction of the F16 number are moved to the
  * exponent and fraction of a float. This gives a value that is too small by a factor of 2^112.
  * Multiplying by 2^112 corrects this, also for subnormals. For infinity and NaN the largest
  * exponent is restored. */

@@ -17,7 +17,7 @@
 enum { ESP_WALK_LEVELS = 32, ESP_MOST_TAPS = 16 };
 
 /* Products of a row's key and query with the keys of its ancestors in its chunk, for one
- * state head, the nearest ancestor first. Product i has decayed since ancestor i. For n
+ * state head, the nearest ancestor first. Product i includes the decay since ancestor i. For n
  * ancestors, by_key[n] is the decay since the chunk began, and by_query[n] is the product of
  * the row's own query and key. */
 struct esp_state_products {
@@ -39,8 +39,9 @@ struct esp_cpu_states {
      * `write` and `decay` of each head, computed from the products with the matrices `write`
      * and `decay`; the keys; the updates (enum esp_mixer calls them u). */
     float *inputs;
-    /* (layers, each): the tail (conv_kernel - 1, width), which contains the values to convolve
-     * of the text's last tokens; then the states (state_heads, value_dim / 16, key_dim, 16). */
+    /* (layers, each): first the tail (conv_kernel - 1, width), which contains the inputs of the
+     * convolution for the last tokens of the text; then the states (state_heads, value_dim /
+     * 16, key_dim, 16). */
     float *memory;
     float *slots; /* (state_slots, checkpoint) copies of `memory` and of an incomplete chunk */
     int32_t *saved;   /* (state_slots) tokens before each copy, plus 1; 0 means empty */

@@ -187,7 +187,7 @@ int esp_cpu_stream_add(struct esp_cpu_stream *s, int layer, const struct esp_ten
     struct layer *l = &s->layer[layer];
     if (!tensor->source || tensor->stored_rows > 0)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "layers can be streamed from a file only, and this model was made "
+                        "layers can be streamed only from a file, but this model was made "
                         "larger in memory: write it to a file with `espalier inflate` first");
     struct matrix *m = add_matrix(s, l, tensor, tensor->source);
     if (!m || (tensor->scales && !add_scales(s, l, m, tensor)))

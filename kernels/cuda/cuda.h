@@ -359,8 +359,9 @@ struct esp_cuda_pass {
     int32_t logits_vocabulary; /* columns of a row of logits */
     float *logits;             /* rows of `logits_stride` */
     size_t logits_stride;
-    /* The hidden states that the pass outputs. state[i] is written to states_to, to the columns
-     * that begin with i * hidden. The rows of states_to are `states_stride` numbers apart. */
+    /* The hidden states that the pass outputs. Hidden state state[i] is written to the columns
+     * of states_to that begin with i * hidden. The rows of states_to are `states_stride`
+     * numbers apart. */
     int32_t states, state[ESP_MAX_STATES];
     float *states_to;
     size_t states_stride;
@@ -444,7 +445,7 @@ enum { ESP_CUDA_STATE_KEYS = 256 };
 struct esp_cuda_states {
     int layers; /* number of recurrent layers; if 0, the other members are not used */
     struct esp_state_plan plan;
-    void *plan_memory;   /* memory of the host for the arrays of `plan` */
+    void *plan_memory;   /* host memory for the arrays of `plan` */
     int32_t *saved;      /* (state_slots) number of tokens before each copy, plus 1; 0: empty */
     size_t width, rates; /* width: convolved values of a token; rates: number of state heads */
     size_t key_values, values; /* numbers in a token's keys (key_values) and updates (values) */
@@ -762,7 +763,7 @@ int esp_cuda_lt_run(struct esp_cuda_backend *backend, const struct esp_cuda_lt_p
 /* ------------------------------------------------------------------ rows */
 
 /* Pinned memory for the arguments and results of calls, and device memory of the same size for
- * arguments that should be copied there. Calls use it from front to back, and start at the
+ * arguments that are copied to the device. Calls use it from front to back, and start at the
  * front again when the stream is idle. So a call never overwrites the arguments of an earlier
  * call that did not wait. The memory grows only if a single call needs more than all of it. */
 struct esp_cuda_transfer {

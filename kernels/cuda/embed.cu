@@ -15,7 +15,7 @@ static const size_t ROOM = THREADS / ESP_WARP * sizeof(float);
 template <typename T, typename A> struct embed_args {
     enum esp_reads reads;
     bool fc;                       /* this pass uses fc, which reads c->joined */
-    const T *embedding, *position; /* rows of `stride` numbers; embedding: NULL if x has it */
+    const T *embedding, *position; /* rows of `stride` numbers; embedding: NULL if already in x */
     size_t stride;
     float scale, *x, *embedded;
     int hidden;        /* numbers in a row of x and of `embedded`, padded */
