@@ -64,7 +64,7 @@ struct esp_verify {
 
     struct esp_scores *scores; /* receives the target's likeliest tokens; or NULL */
 
-    bool explain;                     /* evaluate the verifier's formulas before it runs */
+    bool explain;                     /* the formulas are evaluated before the verifier runs */
     struct esp_tree_measure *measure; /* NULL, or receives p and q of the nodes */
     double explained_seconds; /* seconds that explain and measure took in the last run */
     struct esp_arrays arrays; /* owns the arrays above */

@@ -167,7 +167,7 @@ int esp_cpu_states_fold(struct esp_cache *cache, int prefix, int dropped);
 int esp_cpu_states_save(struct esp_cache *cache, int slot, int length);
 int esp_cpu_states_load(struct esp_cache *cache, int slot);
 
-/* Returns the bytes that an order to run a pass may need (pass_order.h). */
+/* Returns the maximum size of an order to run a pass, in bytes (pass_order.h). */
 size_t esp_cpu_order_bytes(int rows, int max_batch);
 
 /* This function is defined in ways.c. struct esp_backend_ops describes it. */

@@ -11,8 +11,8 @@
  * multiplied by a factor. In a recurrent layer, steps 2 to 4 are instead: 2 inputs and gates; 3
  * convolution; 4 states. A layer may lack steps 2 to 5, or 6 to 8. In a mixture of experts,
  * steps 7 and 8 are a router, and then gate, up and down of each expert, for the rows that
- * chose it. In the last layer, step 4 and the steps after it compute only some rows: rows with
- * wanted logits, and rows with wanted hidden states after that layer.
+ * chose it. In the last layer, step 4 and the steps after it compute only some rows: rows whose
+ * logits are wanted, and rows whose hidden states after that layer are wanted.
  *
  * If the weights are divided among ranks (divided.h), every rank runs the same steps and
  * computes its own outputs of each step. After steps 4, 5, 7 and 8 the ranks gather the outputs

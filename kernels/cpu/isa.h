@@ -196,8 +196,8 @@ static inline size_t esp_cut_count(size_t rows, size_t stride)
     return (rows + ESP_TOGETHER - 1) / ESP_TOGETHER * ESP_TOGETHER * (stride / ESP_CUT_COLUMNS);
 }
 
-/* Returns the bytes of the parts of `rows` vectors: two BF16 parts each, in whole tiles of 16
- * parts. */
+/* Returns the size in bytes of the parts of `rows` vectors. A vector has two BF16 parts, and
+ * the parts are stored in whole tiles of 16. */
 static inline size_t esp_parts_bytes(size_t rows, size_t stride)
 {
     return (2 * rows + ESP_LANES - 1) / ESP_LANES * ESP_LANES * stride * sizeof(uint16_t);

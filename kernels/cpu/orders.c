@@ -78,7 +78,7 @@ static int collect(struct esp_cpu_backend *cpu, size_t *bytes, char *err, size_t
     return ESP_OK;
 }
 
-/* ------------------------------------------------------------------ the group */
+/* ------------------------------------------------------------------ the group of ranks */
 
 static int check_options(const struct esp_rank_options *o, char *err, size_t errlen)
 {

@@ -70,7 +70,7 @@ struct esp_pool {
 
     _Alignas(LINE) atomic_int done; /* parts of this step that helpers have finished */
 
-    _Alignas(LINE) atomic_flag busy; /* a caller is in esp_pool_run() */
+    _Alignas(LINE) atomic_flag busy; /* set while a caller is in esp_pool_run() */
     double resting_until;            /* monotonic time; 0 means not resting */
     atomic_int sleepers;
     atomic_bool quit;

@@ -343,7 +343,7 @@ void esp_cpu_embedding(const struct esp_cpu_weights *w, int32_t token, float *ou
 
 /* ------------------------------------------------------------------ a memory limit */
 
-/* Returns the bytes that the model needs with `count` streamed layers: weights, buffers and
+/* Returns how many bytes the model needs with `count` streamed layers: weights, buffers and
  * memory for packing. */
 static size_t measure(struct packer *p, struct esp_cpu_weights *w, int count)
 {
@@ -449,7 +449,7 @@ static void count_work(struct esp_cpu_weights *w)
     w->work_head = (double)d->outputs * d->hidden;
 }
 
-/* Returns the bytes that the rows of the widest panel can take. */
+/* Returns how many bytes the rows of the widest panel can take. */
 static size_t panel_room(const struct esp_model_desc *d)
 {
     return (size_t)esp_model_desc_widest(d) * ESP_PANEL * sizeof(float);

@@ -29,7 +29,7 @@ enum { INSTRUCTIONS_FEW = 350, INSTRUCTIONS_MANY = 560 };
  * that divide the queries among them. */
 template <typename T, int DIM, int WARPS_HIGH> struct tiling {
     static const int KEYS = DIM <= 128 ? 64 : 32;             /* keys in a tile */
-    static const int ACROSS = WARPS_HIGH > 1 ? 1 : KEYS / 16; /* warps that divide the keys */
+    static const int ACROSS = WARPS_HIGH > 1 ? 1 : KEYS / 16; /* warps that share the keys */
     static const int EACH = KEYS / ACROSS;                    /* keys of a tile for a warp */
     static const int ROWS = 16 * WARPS_HIGH;                  /* queries in a block */
     static const int THREADS = ESP_WARP * WARPS_HIGH * ACROSS;

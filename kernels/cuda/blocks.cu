@@ -26,7 +26,7 @@
  *
  * The number of instructions limits the speed of these products, so no work is done twice. A
  * warp computes the scales of 256 columns for all of its lanes. Weights are made signed while
- * they are unpacked. The integer sums of the tensor cores are already bit patterns of floats,
+ * they are unpacked. The integer sums of the tensor cores are already bit patterns of floats;
  * see FLOAT_BITS.
  *
  * In a model with quantised weights activations are float32, except the output of attention.
@@ -215,7 +215,7 @@ template <enum esp_dtype D, int HIGH, int GROUPS> struct tiling {
     static const int UNROLLED = SHORT ? UNROLL / 2 : UNROLL;
     /* True if the first activations for the next 32 columns are loaded during a product. */
     static const bool AHEAD = GROUPS <= 2;
-    static const int SCALES = SCALED ? HIGH * TOGETHER * ESP_CUDA_TILE : 0; /* of a warp */
+    static const int SCALES = SCALED ? HIGH * TOGETHER * ESP_CUDA_TILE : 0; /* per warp */
     static const size_t LOOP = RING + WARPS * SCALES * sizeof(struct esp_block_scales);
     static const size_t PARTS = esp_cuda_sums_bytes(HEIGHT, WIDTH);
     static const size_t MOST = LOOP > PARTS ? LOOP : PARTS;
@@ -429,7 +429,7 @@ enum { VARIANTS = 6 };
 /* The number of instructions that a warp executes for each KB of weights (RESOURCES.md, sm_90).
  * Only predictions use these numbers. There is a column for the kernel for 8 rows, one for 16
  * rows, and two for the two kernels for 64 rows. In each pair, the first number is for a block
- * with all its tiles, the second for a block with one tile less. */
+ * with all its tiles, and the second number is for a block with one tile fewer. */
 static const int instructions[][4][2] = {
     {{118, 176}, {197, 251}, {550, 721}, {458, 497}},    /* Q8_0 */
     {{291, 363}, {384, 502}, {875, 1226}, {684, 762}},   /* Q4_0 */

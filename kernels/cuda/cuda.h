@@ -286,7 +286,7 @@ enum { ESP_CUDA_PIECE = 8 << 20 }; /* bytes that are sent to the device at a tim
  * caller must free the memory that w owns. */
 int esp_cuda_weights_load(struct esp_cuda_weights *w, struct esp_cuda_backend *backend,
                           esp_progress *progress, void *user);
-/* Returns the bytes that the weights take on the device. If desc->limit sets a limit, as many
+/* Returns how many bytes the weights take on the device. If desc->limit sets a limit, as many
  * layers as fit into it stay on the device. If the weights exceed the limit even then, returns
  * the fewest bytes that they can take. */
 size_t esp_cuda_weights_need(const struct esp_model_desc *desc);

@@ -15,7 +15,9 @@ static const size_t ROOM = THREADS / ESP_WARP * sizeof(float);
 template <typename T, typename A> struct embed_args {
     enum esp_reads reads;
     bool fc;                       /* this pass uses fc, which reads c->joined */
-    const T *embedding, *position; /* rows of `stride` numbers; embedding: NULL if already in x */
+    /* `embedding` has rows of `stride` numbers; it is NULL if x already contains the
+     * embeddings. `position` is NULL if the model has no position embedding. */
+    const T *embedding, *position;
     size_t stride;
     float scale, *x, *embedded;
     int hidden;        /* numbers in a row of x and of `embedded`, padded */

@@ -105,7 +105,7 @@ esp_cuda_write_norm(const struct esp_cuda_arrays &at, const struct esp_cuda_norm
 
 /* The sums of squares that the first half of a norm writes. */
 struct esp_cuda_squares {
-    float *sum; /* (rows, tiles) each over 16 columns; NULL without a norm in halves */
+    float *sum; /* (rows, tiles) sums over 16 columns; NULL if no norm is computed in halves */
     int tiles, n;
     float epsilon;
 };
