@@ -32,7 +32,7 @@ struct esp_cpu_backend {
     char failure[400];       /* why the last failed pass failed, or "" */
     struct esp_ranks *ranks; /* the group of ranks that this process belongs to, or NULL */
     struct esp_rank_options rank_options;
-    double read_rates[ESP_MAX_RANKS]; /* measured; bytes per second of each rank */
+    double read_rates[ESP_MAX_RANKS]; /* measured memory read rate of each rank, in bytes/s */
     int last_id;                      /* last number given to weights or caches of the ranks */
     double start_seconds;             /* time to start the ranks and load their models */
     struct esp_cpu_weights *divided;  /* the last weights that were divided; see next_divided */
@@ -88,7 +88,7 @@ struct esp_cpu_cache {
     struct esp_cache base;
     struct esp_cpu_cache *joined_to; /* the owner of k, v and states; NULL means this cache */
     int rows, max_batch, id;         /* id: see struct esp_cpu_weights */
-    int start;                       /* value of esp_rank_times.starts at the opening */
+    int start;                       /* `esp_rank_times.starts` when the cache was opened */
     int kv_begin, kv_heads;       /* this rank's key/value heads: the first, and their number */
     int blocks;                   /* number of blocks of 16 rows */
     size_t v_stride;              /* head_dim, padded to 16 */

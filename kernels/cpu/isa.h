@@ -98,7 +98,7 @@ struct esp_attention {
      * if there is none. */
     const float *sink_logit[ESP_QUERIES];
     float cap;     /* scores x become cap * tanh(x / cap); 0 means scores are not capped */
-    float *scores; /* (queries, scores_stride) scratch memory, at least blocks * 16 each */
+    float *scores; /* (queries, scores_stride >= blocks * 16) scratch memory */
     size_t scores_stride;
 };
 

@@ -44,7 +44,7 @@ struct esp_cpu_states {
      * 16, key_dim, 16). */
     float *memory;
     float *slots; /* (state_slots, checkpoint) copies of `memory` and of an incomplete chunk */
-    int32_t *saved;   /* (state_slots) tokens before each copy, plus 1; 0 means empty */
+    int32_t *saved;   /* (state_slots) number of tokens before each copy, plus 1; 0: empty */
     float *convolved; /* (max_batch, width) output of the convolution */
     struct esp_state_products *products; /* (max_batch, state_heads) */
     float *stack;                        /* (threads, ESP_WALK_LEVELS, block) */

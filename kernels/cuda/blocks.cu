@@ -202,7 +202,7 @@ template <enum esp_dtype D, int HIGH, int GROUPS> struct tiling {
     typedef struct lane_rows<GROUPS, (HIGH * GROUPS > 16)> rows;
     static const int WIDTH = COLUMNS * GROUPS, HEIGHT = ESP_CUDA_TILE * HIGH;
     static const int STAGES = HIGH == 1 ? 3 : 2;
-    static const int BLOCKS = HIGH * GROUPS > 4 ? 1 : 2; /* at least, per multiprocessor */
+    static const int BLOCKS = HIGH * GROUPS > 4 ? 1 : 2; /* minimum blocks per multiprocessor */
     static const int PIECE =
         F::UNITS * HIGH * F::BYTES; /* bytes that a warp copies in a step */
     static const size_t RING = (size_t)STAGES * WARPS * PIECE;

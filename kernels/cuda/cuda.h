@@ -531,8 +531,8 @@ struct esp_cuda_cache {
     int32_t *keep_rows; /* (max_batch) on the device, part of the block pass_device */
     /* The captured graphs. graph[0] is for passes that end with logits, and graph[1] is for
      * draft steps. The second index selects a graph for up to 1, 4, 16 or 64 rows, and the
-     * third index a graph for up to 1, 2, 4, ... chunks. NULL means that a graph is not
-     * captured. */
+     * third index selects a graph for up to 1, 2, 4, ... chunks. NULL means that this graph has
+     * not been captured. */
     cudaGraphExec_t graph[2][ESP_CUDA_BUCKETS][ESP_CUDA_LENGTHS];
 };
 

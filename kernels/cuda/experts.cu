@@ -5,9 +5,9 @@
  * with the lower number comes first. Softmax or sigmoids turn the logits into the experts'
  * weights, as on the CPU (cpu/forward.c). The choice and the weights depend on the row alone. A
  * row and one of its experts are a pair. Pairs are sorted by expert, so one launch multiplies
- * all rows by all used experts and reads each expert once (see experts.h). add.cu adds the
- * outputs of a row's experts in the order of their numbers. This order does not depend on the
- * batch.
+ * all rows by all used experts and reads the weights of each expert once (see experts.h).
+ * add.cu adds the outputs of a row's experts in the order of their numbers. This order does not
+ * depend on the batch.
  *
  * The router, its input and the experts' weights are float32, because the last bit can decide
  * which expert is chosen.

@@ -157,7 +157,7 @@ template <int HIGH, int GROUPS, int DEEP> struct tiling {
     static const int PIECES =
         2 * HIGH + GROUPS; /* 16-byte pieces that a thread needs in a step */
     static const int STAGES = DEEP, STAGE = PIECES * THREADS;
-    static const int BLOCKS = HIGH * GROUPS > 8 ? 1 : 2; /* at least, per multiprocessor */
+    static const int BLOCKS = HIGH * GROUPS > 8 ? 1 : 2; /* minimum blocks per multiprocessor */
     static const size_t RING = (size_t)STAGES * STAGE * sizeof(uint4);
     static const size_t PARTS = esp_cuda_sums_bytes(HEIGHT, WIDTH);
     /* PERSISTENT: true if a block continues with other tiles. These variants are the highest
