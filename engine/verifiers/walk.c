@@ -22,7 +22,7 @@
 #include "kernels/status.h"
 #include "engine/verifiers/verifier.h"
 
-static const double NOTHING = 1e-30; /* if a residual's sum is smaller, p equals q up to rounding */
+static const double NOTHING = 1e-30; /* if a residual's sum is smaller, p equals q (rounded) */
 
 int esp_verify_open(struct esp_verify *v, struct esp_tree_builder *tree, char *err,
                     size_t errlen)

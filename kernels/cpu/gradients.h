@@ -74,7 +74,7 @@ struct esp_soft_result {
 };
 
 /* Describes a step of AdamW (Loshchilov and Hutter 2019). `rate` is the learning rate of this
- * step, and the corrections are 1 - beta^step. To clip the gradient, it is multiplied by
+ * step, and the corrections are 1 - beta^step. The gradient is clipped by multiplying it by
  * `factor`. */
 struct esp_adamw_update {
     float rate, beta1, beta2, correction1, correction2, epsilon, decay, factor;

@@ -119,8 +119,7 @@ struct esp_state_read {
  * the row reads from the state before its chunk, and the updates of its `ancestors` in the
  * chunk, the nearest first. by_key[i] and by_query[i] are the products of the row's key and
  * query with the key of ancestor i, times the decay since that ancestor. `left` is the decay
- * since the chunk began: the fraction of the state before the chunk that remains at this row.
- */
+ * since the chunk began: the fraction of the chunk's initial state that remains at this row. */
 struct esp_state_update {
     int ancestors;
     const float *const *before;     /* (ancestors) updates of the ancestors: pointers to (16) */

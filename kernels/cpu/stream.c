@@ -125,15 +125,13 @@ static int find_file(struct esp_cpu_stream *s, struct esp_tensor_file *source)
     return s->files++;
 }
 
-/* Returns the size in bytes of a row's scales if they are stored separately: one byte per
- * block. */
+/* Returns the size of a row's scales in bytes if they are stored separately: one per block. */
 static size_t scale_bytes(const struct esp_tensor *t)
 {
     return (size_t)(t->columns / esp_dtype_block(t->dtype));
 }
 
-/* Returns the number of bytes from the first stored row to the last, without separate scales.
- */
+/* Returns the number of bytes from the first to the last stored row, without separate scales. */
 static size_t stored_bytes(const struct esp_tensor *t)
 {
     const size_t last = (size_t)t->first + (size_t)t->rows - 1, block = (size_t)t->block;

@@ -220,7 +220,7 @@ static __device__ __forceinline__ int attend(const struct esp_cuda_arrays &at,
     const float *q[EACH];
 #pragma unroll
     for (int j = 0; j < EACH; j++) {
-        const int index = warp + WARPS * j; /* if there are few queries, each warp gets some */
+        const int index = warp + WARPS * j; /* distributes even few queries over all warps */
         query[j] = part_of(esp_cuda_find_query(at, a, kv_head, base + index), sinks);
         q[j] = q_shared + index * a.width;
         s[j].top = -INFINITY;

@@ -299,8 +299,7 @@ static __device__ __forceinline__ void esp_mma(float d[4], uint32_t a0, uint32_t
 
 /* A warp computes D = A B + c, where A (16, 32) and B (32, 8) contain signed bytes, and D (16,
  * 8) contains integers. They are distributed over the lanes as in mma.sync.m16n8k32. A word
- * holds four consecutive bytes of a row of A or of a column of B. The first bytes of the words
- * are
+ * holds four consecutive bytes of a row of A or of a column of B. The words begin with
  *   a0: A[group][4t], a1: A[group + 8][4t], a2: A[group][4t + 16], a3: A[group + 8][4t + 16],
  *   b0: B[4t][group], b1: B[4t + 16][group]; d as in esp_mma(). */
 static __device__ __forceinline__ void esp_mma_s8(int d[4], uint32_t a0, uint32_t a1,

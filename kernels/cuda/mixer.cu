@@ -399,8 +399,7 @@ static __global__ void states_kernel(struct esp_cuda_arrays at, struct mixer_arg
                     *place_of(room, m - first, 1, b) = out;
                 }
             }
-            /* All slices of a column are in one warp, so a warp only waits for its own lanes.
-             */
+            /* All slices of a column are in one warp, so it only waits for its own lanes. */
             for (int m = first; m < end; m++) {
                 __syncwarp();
                 update_row(at, a, b, at.visit[m].member, *place_of(room, m - first, 0, b),
