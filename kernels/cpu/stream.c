@@ -131,7 +131,7 @@ static size_t scale_bytes(const struct esp_tensor *t)
     return (size_t)(t->columns / esp_dtype_block(t->dtype));
 }
 
-/* Returns the number of bytes from the first to the last stored row, without separate scales. */
+/* Returns the size in bytes from the first to the last stored row, without separate scales. */
 static size_t stored_bytes(const struct esp_tensor *t)
 {
     const size_t last = (size_t)t->first + (size_t)t->rows - 1, block = (size_t)t->block;
