@@ -14,7 +14,7 @@
 #include <string.h>
 
 struct buffer {
-    void *where; /* address of the cache's pointer to the buffer, which allocation sets */
+    void *where; /* address of a pointer in the cache; this pointer is set to the buffer */
     size_t count, each, size;
 };
 

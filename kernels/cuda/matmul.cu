@@ -18,7 +18,7 @@
  * block with more tiles reads x less often, but a product of few outputs needs blocks with few
  * tiles to occupy the device.
  *
- * The first copies of W begin before the previous kernel has ended (device.h), because no
+ * The first copies of W can begin before the previous kernel has ended (device.h), because no
  * kernel writes W.
  *
  * A block of many tiles and rows is alone on its multiprocessor. While it adds the sums of its
