@@ -22,9 +22,9 @@ bool esp_keep_fits(int rows, int first, const int32_t *which, int count);
  * see cache_join() of struct esp_backend_ops. */
 bool esp_cache_joins(const struct esp_weights *weights, const struct esp_cache *owner);
 
-/* Lists the batch rows whose logits are wanted (in `wanted`), and the row of batch->logits
- * to which each is written (in `wanted_at`). Returns the number of these rows. wanted,
- * wanted_at: (batch->rows), or both NULL. */
+/* Lists in `wanted` the batch rows whose logits are wanted. wanted_at[i] becomes the row of
+ * batch->logits that receives the logits of row wanted[i]. Returns the number of these rows.
+ * wanted, wanted_at: (batch->rows), or both NULL. */
 int esp_batch_wanted(const struct esp_batch *batch, int32_t *wanted, int32_t *wanted_at);
 
 /* Computes the batch's draft step: runs the operations softmax and top_k on the rows

@@ -1,11 +1,12 @@
 /* ceiling.c - computes the ceiling alpha*: the minimum of p(S) + 1 - q(S)^k over all prefixes
  * S of the tokens in ascending order of p/q.
  *
- * Take any set S of tokens. With probability q(S)^k all k drafts are in S. The token can then
- * be a draft only if it is in S, which has probability p(S). So no verifier accepts a draft
- * more often than 1 - q(S)^k + p(S). By the max-flow min-cut theorem, some verifier reaches the
- * smallest of these bounds. The S of the smallest bound is a prefix, because among sets with
- * the same q(S), the one with the smallest p(S) consists of the tokens with the smallest p/q.
+ * Take any set S of tokens. With probability q(S)^k all k drafts are in S. In this case the
+ * token that a verifier returns can be a draft only if it is in S, which has probability p(S).
+ * So no verifier accepts a draft more often than 1 - q(S)^k + p(S). By the max-flow min-cut
+ * theorem, some verifier reaches the smallest of these bounds. The set S with the smallest
+ * bound is a prefix: of all sets with the same q(S), the set of the tokens with the smallest
+ * p/q has the smallest p(S).
  */
 #include "engine/verifiers/verifier.h"
 

@@ -18,15 +18,16 @@
 struct esp_odds {
     const double *weight; /* (count) the probability of each outcome, or NULL */
     int count;
-    const struct esp_backend_ops *ops; /* if the outcomes are tokens of a row: its backend, its
-                                          rows and its index */
+    /* If the outcomes are tokens of a row: the backend of the row, the matrix that contains the
+     * row, and the index of the row in it. */
+    const struct esp_backend_ops *ops;
     struct esp_rows *rows;
     int row;
 };
 
 struct esp_chance {
     struct esp_rng *rng;
-    double (*number)(void *user, const struct esp_odds *odds); /* NULL: numbers come from rng */
+    double (*number)(void *user, const struct esp_odds *odds); /* if NULL, rng is used */
     void *user;
 };
 
@@ -37,9 +38,10 @@ enum { ESP_MAX_TESTED = 64 };
 bool esp_chance_accept(struct esp_chance *chance, double acceptance, double *u);
 
 /* Picks one of `count` (1..ESP_MAX_TESTED) drafts with probabilities in proportion to share[i],
- * and accepts draft i with probability acceptance[i]. Sets *which to the picked draft. *u,
- * rescaled from the same random number, is uniform in [0, 1); the draft is accepted if and only
- * if *u < acceptance[*which]. Returns whether it is accepted. */
+ * and accepts draft i with probability acceptance[i]. Sets *which to the picked draft. Rescales
+ * the random number that picked the draft, so that it is uniform in [0, 1), and stores it in
+ * *u. The draft is accepted if and only if *u < acceptance[*which]. Returns whether it is
+ * accepted. */
 bool esp_chance_test(struct esp_chance *chance, const double *share, const double *acceptance,
                      int count, int *which, double *u);
 

@@ -3,10 +3,10 @@
  * A verifier decides at random, once per iteration. The display also shows the probabilities of
  * its decisions. For this, the verifier's formulas (verifier.h) are evaluated at every node
  * with children, before the verifier runs and changes the rows of p and q. Unlike verifiers,
- * formulas need whole rows on the host. They are therefore evaluated only on request, and only
- * for the first nodes, in flattened order, as many as MOST_VALUES allows.
+ * formulas need whole rows on the host. They are therefore evaluated only on request. Nodes are
+ * processed in flattened order, until their rows would have more than MOST_VALUES values.
  *
- * Acceptance rate and ceiling are averages over independent draws of the children
+ * The acceptance rate and the ceiling are averages over independent draws of the children
  * (delayed-tree-expansion, def. 5.1). If the children are the likeliest tokens, only the
  * verifier is random: the rate is the sum of the branching probabilities, and the ceiling is
  * the summed p of the children.

@@ -1,19 +1,20 @@
-/* khisti.c - chooses one draft such that its distribution r is close to p, then tests it.
+/* khisti.c - chooses one draft, which follows a distribution r close to p, and tests this
+ * draft.
  *
  * Khisti et al. 2025; delayed-tree-expansion, alg. 5: a tournament chooses one of the drafts,
  * x, such that x follows a distribution r; then speculative sampling tests x with r instead of
  * q. A distribution r can be reached with k independent drafts if and only if r(S) >= q(S)^k
  * for all sets S. Of these distributions we use one for which sum min(p, r) equals the ceiling
- * alpha* of ceiling.c; it has a closed form.
+ * alpha* of ceiling.c; this r has a closed form.
  *
  * Construction of r. Order the tokens by ascending p/q and let P and Q be their cumulative
  * sums. F = Q^k is the cumulative distribution of the highest of k drafts. The cumulative
- * distribution G of r is a convex curve over Q that is nowhere below F. Let m be where F - P is
- * largest. For i <= m, let D_i be the largest F_j - P_j over all j <= i; for i > m, over all
- * j >= i; in both cases at least 0. Then G = P + D. G rises faster than P before m and slower
- * after it, so sum min(p, r) loses only what D falls by, which is max (F - P) = 1 - alpha*. G
- * is convex: where D is flat, G has the slopes p/q of P, elsewhere the slopes of chords of F,
- * and the slope rises at each change.
+ * distribution G of r is a convex curve over Q that is nowhere below F. Let m be the index at
+ * which F - P is largest. D_i is the largest F_j - P_j over all j <= i if i <= m, and over all
+ * j >= i if i > m, but at least 0. Then G = P + D. G rises faster than P before m and slower
+ * after m. So 1 - sum min(p, r) equals the total fall of D, which is max (F - P) = 1 - alpha*.
+ * G is convex: where D is flat, G has the slopes p/q of P. Elsewhere, G has the slopes of
+ * chords of F. The slope rises at each change.
  *
  * The tournament. Cut the order of tokens into classes. The highest class that contains a draft
  * wins, and within it the first draft. The winner's cumulative distribution is then the polygon
@@ -37,7 +38,7 @@ struct plan {
     int count;             /* number of ratio classes whose tokens q can draw */
     int16_t at[CLASSES];   /* index of a ratio class among these classes, from 1; 0: q cannot
                               draw its tokens */
-    double Q[CLASSES + 1]; /* (count + 1) cumulative q; below, F and G of the same classes */
+    double Q[CLASSES + 1]; /* (count + 1) cumulative q; F and G are for the same classes */
     double F[CLASSES + 1], G[CLASSES + 1];
     double factor[CLASSES]; /* r(x) = factor[ratio class of x] q(x) */
 };
@@ -126,7 +127,7 @@ static double find_cut(const struct plan *plan, struct stretch *s, int top, int 
         *cut = i;
         if (most < 1 - 1e-13)
             continue;
-        most = 1 - 1e-13; /* below 1, so that further certain cuts are found */
+        most = 1 - 1e-13; /* a value below 1 lets the loop find further certain cuts */
         if (i < top)
             s->a = i;
         else if (s->b == b)
@@ -223,8 +224,8 @@ static double r_at(const struct plan *plan, double p, double q)
     return plan->factor[esp_ratio_class(p, q)] * q;
 }
 
-/* Computes a lower bound of the acceptance rate (delayed-tree-expansion, alg. 10). It does not
- * include the case that a token drawn from the residual is one of the drafts. */
+/* Computes a lower bound of the acceptance rate (delayed-tree-expansion, alg. 10). The bound
+ * ignores the case in which a token that is drawn from the residual is one of the drafts. */
 static double acceptance_rate(const double *p, const double *q, int n, int k)
 {
     struct plan plan;

@@ -5,8 +5,9 @@
  * drawn from norm((p - q)+). If this token is one of the other children, the walk continues at
  * that child (delayed-tree-expansion, alg. 2).
  *
- * With one child per node, the draw never gives the rejected child, so this is speculative
- * sampling (Leviathan et al. 2023, Chen et al. 2023): the first rejection ends the path.
+ * With one child per node, the token drawn after a rejection is never the rejected child. So
+ * the first rejection ends the path, as in speculative sampling (Leviathan et al. 2023, Chen et
+ * al. 2023).
  * Speculative sampling has the name `naive` (delayed-tree-expansion, sec. 3.1).
  */
 #include <math.h>

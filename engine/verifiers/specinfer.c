@@ -64,7 +64,7 @@ static double acceptance_rate(const double *target, const double *q, int n, int 
 enum { MOST_SUBSETS = 16 };
 
 /* Computes the branching probabilities (delayed-tree-expansion, alg. 14, in forward order).
- * reach[S] is the probability that, at some time, exactly the drafts in set S are untested. The
+ * reach[S] is the probability that, at some step, exactly the drafts in set S are untested. The
  * residual depends only on the size of S, so larger sets are visited before smaller sets. */
 static int branching(const double *target, const double *q, int n, const int32_t *children,
                      int k, double *branch)
@@ -111,7 +111,7 @@ const struct esp_verifier_ops esp_verifier_specinfer = {
     .lossless = ESP_DRAW_IID,
     .formula = "min(1, p'/q)",
     .numbers = "min(1, $l/$q)",
-    .where = "p' is the residual of p after the drafts rejected before",
+    .where = "p' is the residual of p after the drafts that were rejected before",
     .solve = solve,
     .acceptance_rate = acceptance_rate,
     .branching = branching,

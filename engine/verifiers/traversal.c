@@ -2,16 +2,16 @@
  *
  * Weng et al. 2025; delayed-tree-expansion, sec. 3.2. Every node has a weight w: 1 at the root,
  * min(1, w_parent p(x) / q(x)) at a child x. The first leaf in drawing order is accepted with
- * probability w, together with the path to it; the bonus token is then drawn from its p.
+ * probability w, together with the path to it. The bonus token is then drawn from the leaf's p.
  * Otherwise the leaf is deleted, and its parent gets p <- norm((w p - q)+) and w <- S / (S + 1
  * - w). On the right side, p and w are the old values, and S is the sum before normalising. A
  * node that has lost all children is a leaf; the root is accepted once it is a leaf. For a
- * single path this equals `bv`.
+ * single path, this verifier equals `bv`.
  *
  * A token that was drawn several times at one parent is one node of the tree. Its first
- * instance has the children of all paths through it; later instances are tested separately as
- * leaves, with the target's whole distribution after them. For draws without replacement, a
- * deleted child is also removed from its parent's q.
+ * instance has the children of all paths through it. Later instances are tested separately as
+ * leaves. If one is accepted, the bonus token is drawn from the target's whole distribution.
+ * For draws without replacement, a deleted child is also removed from its parent's q.
  */
 #include "engine/verifiers/verifier.h"
 
@@ -56,7 +56,7 @@ static int select_path(struct esp_verify *v)
         if (child >= 0) {
             const double left = esp_residual_of(v, &v->residual[node], child);
             const double weight = esp_keep(v->weight[node] * left, v->q_of[child]);
-            if (nodes[child].verdict == ESP_UNVISITED) { /* this is its first instance */
+            if (nodes[child].verdict == ESP_UNVISITED) { /* first instance of the token */
                 enter(v, child, weight);
                 node = child;
                 continue;
@@ -86,7 +86,7 @@ const struct esp_verifier_ops esp_verifier_traversal = {
     .lossless = ESP_DRAW_IID | ESP_DRAW_SWOR,
     .preferred = ESP_DRAW_IID,
     .formula = "w",
-    .where = "min(1, w' p'/q) with w' and p' of its parent; once its children are rejected, "
-             "S/(S + 1 - w) with S the sum of (w p' - q)+ after it",
+    .where = "min(1, w' p'/q) with w' and p' of the node's parent; once its children are "
+             "rejected, S/(S + 1 - w), where S is the sum of (w p' - q)+ after the node",
     .select = select_path,
 };

@@ -11,9 +11,9 @@
  * about whole paths have the function `select` instead.
  *
  * The backend does all arithmetic on whole rows of the vocabulary; a verifier sees only single
- * numbers. After rejected drafts the target's residual has the form max(0, a p - b q), for all
- * verifiers with draws from one q. The residual is therefore stored as the two numbers a and b,
- * and is written as a row only when a token is drawn from it.
+ * numbers. If all drafts of a node are drawn from one q, the target's residual after rejected
+ * drafts has the form max(0, a p - b q), for all verifiers. The residual is therefore stored as
+ * the two numbers a and b, and is written as a row only when a token is drawn from it.
  */
 #ifndef ESP_VERIFIER_H
 #define ESP_VERIFIER_H
@@ -31,8 +31,9 @@ struct esp_residual {
 struct esp_verify {
     struct esp_tree_builder *tree;
     const struct esp_backend_ops *ops;
-    /* Row tree->row[u] of p has the target's logits after node u, if u is not cut. Row q_row[u]
-     * of q has the draft's probabilities after node u, if u was expanded. */
+    /* Row tree->row[u] of p contains the target's logits after node u, if u was not cut from
+     * the tree. Row q_row[u] of q contains the draft's probabilities after node u, if u was
+     * expanded. */
     struct esp_rows *p;
     struct esp_rows *q;
     const int32_t *q_row; /* (record) for each node, its row of q; -1 means not expanded */
@@ -40,9 +41,9 @@ struct esp_verify {
     unsigned draws; /* how the children were drawn: one of enum esp_draws */
     struct esp_chance chance;
 
-    /* These are set before the verifier runs. By then, the rows of p of nodes with children
-     * contain probabilities. */
-    double *p_of, *q_of; /* (record) p and q of a node's token at its parent; NaN: not known */
+    /* These two arrays are set before the verifier runs. By then, the rows of p for nodes with
+     * children contain probabilities. */
+    double *p_of, *q_of; /* (record) p and q of a node's token after its parent, or NaN */
 
     int32_t *which, *token;        /* (record) scratch memory for backend calls */
     double *number;                /* (2, record) scratch memory for backend calls */
@@ -63,7 +64,7 @@ struct esp_verify {
 
     struct esp_scores *scores; /* receives the target's likeliest tokens; or NULL */
 
-    bool explain;                     /* evaluate the verifier's formulas before it runs */
+    bool explain;                     /* the formulas are evaluated before the verifier runs */
     struct esp_tree_measure *measure; /* NULL, or receives p and q of the nodes */
     double explained_seconds; /* seconds that explain and measure took in the last run */
     struct esp_arrays arrays; /* owns the arrays above */
@@ -85,7 +86,7 @@ struct esp_verifier_ops {
     const char *differs; /* differences from the source and their reasons; or NULL */
     unsigned lossless;   /* the draws for which the verifier is exact (flags of enum
                             esp_draws) */
-    unsigned preferred;  /* the draws, among `lossless`, for which it is the default */
+    unsigned preferred;  /* the draws in `lossless` for which this verifier is the default */
     bool greedy;         /* true: for temperature 0, with any draws; false: for temperatures
                             above 0 */
     bool single_path;    /* exact only if no node has two children */
@@ -94,8 +95,8 @@ struct esp_verifier_ops {
 
     /* A verifier has either `solve` or `select`. `solve` sets verdict, u and acceptance of the
      * children that it tests. It returns the accepted child, 0 if there is none, or a negative
-     * status. If it returns 0, the token is drawn from *left, which is the whole p at first.
-     * The token must follow p if the children follow q. */
+     * status. If it returns 0, the token is drawn from *left, which initially represents the
+     * whole p. The token must follow p if the children follow q. */
     int (*solve)(struct esp_verify *verify, const struct esp_site *site,
                  struct esp_residual *left);
     /* `select` decides for the whole tree: it sets verdict, u and acceptance of all nodes that

@@ -22,7 +22,7 @@
 #include "kernels/status.h"
 #include "engine/verifiers/verifier.h"
 
-static const double NOTHING = 1e-30; /* if the sum is smaller, p equals q up to rounding */
+static const double NOTHING = 1e-30; /* if a residual's sum is smaller, p equals q (rounded) */
 
 int esp_verify_open(struct esp_verify *v, struct esp_tree_builder *tree, char *err,
                     size_t errlen)
@@ -356,8 +356,8 @@ static int keep_all_scores(struct esp_verify *v)
     return status;
 }
 
-/* If a token does not come from the draft model but the draft's q is known, the verifier tests
- * it with that q. Such nodes get this q for display. */
+/* If a token does not come from the draft model, but the draft model's q after its parent is
+ * known, the verifier tests the token with that q. These nodes then show this q. */
 static void show_tested_q(const struct esp_verify *v)
 {
     struct esp_tree *tree = &v->tree->tree;

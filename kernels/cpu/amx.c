@@ -58,7 +58,7 @@ void OWN(split)(const struct esp_vectors *v, int row, int begin, int end)
     }
 }
 
-/* Prefetches the weights AHEAD bytes after b: each weight is read only once. */
+/* Prefetches the weights AHEAD bytes after b, because a product reads each weight only once. */
 static inline void prefetch(const char *b)
 {
     for (int line = 0; line < 2 * TILE_BYTES; line += ROW_BYTES)

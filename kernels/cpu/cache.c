@@ -14,7 +14,7 @@
 #include <string.h>
 
 struct buffer {
-    void *where; /* the address of a pointer in the cache, which will point to the buffer */
+    void *where; /* address of a pointer in the cache; this pointer is set to the buffer */
     size_t count, each, size;
 };
 
@@ -212,11 +212,12 @@ int esp_cpu_cache_make(struct esp_cache **cache, struct esp_weights *weights,
     if (owner &&
         (!esp_cache_joins(weights, owner) || max_batch < 1 || max_batch > of->max_batch))
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "a model with another shape than the target cannot use its cache");
+                        "this model cannot use the target's cache: their shapes differ");
     if (rows < 1 || max_batch < 1 || rows > INT32_MAX / 2)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "a cache of %d rows for batches of %d: both must be at least 1", rows,
-                        max_batch);
+                        "cannot open a cache of %d rows for batches of %d rows: both must be "
+                        "at least 1",
+                        rows, max_batch);
     return open_cache(cache, weights, of, of ? of->rows : rows, max_batch, err, errlen);
 }
 
@@ -236,7 +237,7 @@ void esp_cpu_cache_drop(struct esp_cache *cache)
     free(c);
 }
 
-/* Returns the bytes of the buffers with number `first` and higher. This is an upper bound,
+/* Returns the size in bytes of the buffers numbered `first` and higher. This is an upper bound,
  * because it includes a buffer for every form that activations can have. */
 static size_t need(const struct esp_model_desc *desc, int first, int rows, int max_batch)
 {

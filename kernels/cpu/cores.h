@@ -14,8 +14,8 @@ enum { ESP_MOST_CORES = 1024, ESP_MOST_NODES = 16 };
 /* Returns how many of the CPUs for which allowed[i] is true (ESP_MOST_CORES) are performance
  * cores. Reads Linux's files in the folder `sys` ("/sys"): devices/cpu_core/cpus of Intel's
  * hybrid processors, or else cpu_capacity; a CPU with at least two thirds of the largest
- * capacity is a performance core. CPUs that share a core are counted once. If CPUs do not
- * differ, or the files do not say how, returns the number of allowed CPUs. */
+ * capacity is a performance core. CPUs that share a core are counted once. If the CPUs are all
+ * alike, or the files do not describe them, returns the number of allowed CPUs. */
 int esp_cores_best_of(const char *sys, const bool *allowed);
 
 /* A node is memory with the CPUs that are near it, such as the memory and the cores of one

@@ -27,12 +27,12 @@ struct esp_cpu_backend {
     int threads;           /* number of threads of the pool */
     double worth_a_thread; /* multiply-adds that make one more thread worthwhile */
     char device[64];
-    char way_key[128]; /* see esp_backend_ops; "" if products have only one way */
+    char way_key[128]; /* see esp_backend_ops; "" if products can be computed in one way only */
     struct esp_way_times way_times;
     char failure[400];       /* why the last failed pass failed, or "" */
     struct esp_ranks *ranks; /* the group of ranks that this process belongs to, or NULL */
     struct esp_rank_options rank_options;
-    double read_rates[ESP_MAX_RANKS]; /* measured; bytes per second of each rank */
+    double read_rates[ESP_MAX_RANKS]; /* measured memory read rate of each rank, in bytes/s */
     int last_id;                      /* last number given to weights or caches of the ranks */
     double start_seconds;             /* time to start the ranks and load their models */
     struct esp_cpu_weights *divided;  /* the last weights that were divided; see next_divided */
@@ -77,9 +77,9 @@ struct esp_cpu_weights {
      * the weights are not divided among ranks, these are NULL and 0. */
     const struct esp_rank_plan *plan;
     int rank, id;
-    /* Only in rank 0: the weights that were divided before these weights, and the description
+    /* Only in rank 0: the previous weights in the list of divided weights, and the description
      * of these weights as it was sent to the other ranks. The description is stored because the
-     * model's files are closed when it is needed again. */
+     * model's files are closed when the description is needed again. */
     struct esp_cpu_weights *next_divided;
     struct esp_wire told;
 };
@@ -88,7 +88,7 @@ struct esp_cpu_cache {
     struct esp_cache base;
     struct esp_cpu_cache *joined_to; /* the owner of k, v and states; NULL means this cache */
     int rows, max_batch, id;         /* id: see struct esp_cpu_weights */
-    int start;                       /* esp_rank_times.starts when the cache was opened */
+    int start;                       /* `esp_rank_times.starts` when the cache was opened */
     int kv_begin, kv_heads;       /* this rank's key/value heads: the first, and their number */
     int blocks;                   /* number of blocks of 16 rows */
     size_t v_stride;              /* head_dim, padded to 16 */
@@ -104,12 +104,12 @@ struct esp_cpu_cache {
     float *key, *value;                    /* (max_batch, kv_width) */
     float *gate;                           /* (max_batch, ffn) */
     float *branch; /* (max_batch, hidden) values to add to x; NULL if not needed */
-    /* (1 or 2 sets of frequencies, max_batch + 1, rotary / 2), see row_for_sinks() */
+    /* (1 or 2 sets of frequencies, max_batch + 1, rotary / 2), see esp_cpu_row_for_sinks() */
     float *cosine, *sine;
     struct esp_vectors normed;   /* (max_batch, hidden) */
     struct esp_vectors attended; /* (max_batch, q_width) */
     float *attention_gate;       /* (max_batch, q_width), or NULL */
-    struct esp_vectors mixed;    /* (max_batch, states.out) of recurrent layers */
+    struct esp_vectors mixed;    /* (max_batch, states.out) output of a recurrent mixer */
     struct esp_vectors up;       /* (max_batch, ffn) */
     /* Used for a mixture of experts; NULL in other models. */
     float *routed;                /* (max_batch, experts, padded) logits, then weights */
@@ -117,7 +117,7 @@ struct esp_cpu_cache {
     int32_t *choosers;            /* (max_batch) the rows that chose an expert */
     struct esp_vectors expert_in; /* (max_batch, hidden) the input of these rows */
     float *expert_out;            /* (max_batch, hidden) the expert's output for these rows */
-    struct esp_vectors joined;    /* (max_batch, widest) inputs of a product as one vector */
+    struct esp_vectors joined;    /* (max_batch, widest) inputs joined into one vector */
     float *scores;                /* (threads, ESP_QUERIES, blocks * 16) */
     int32_t *extra;               /* (threads, ESP_QUERIES, rows) */
     int32_t *wanted;              /* (max_batch) batch rows whose logits are wanted */
@@ -167,13 +167,13 @@ int esp_cpu_states_fold(struct esp_cache *cache, int prefix, int dropped);
 int esp_cpu_states_save(struct esp_cache *cache, int slot, int length);
 int esp_cpu_states_load(struct esp_cache *cache, int slot);
 
-/* Returns the bytes that an order to run a pass may need (pass_order.h). */
+/* Returns the maximum size of an order to run a pass, in bytes (pass_order.h). */
 size_t esp_cpu_order_bytes(int rows, int max_batch);
 
-/* Defined in ways.c; see esp_backend_ops. */
+/* This function is defined in ways.c. struct esp_backend_ops describes it. */
 const char *esp_cpu_way_key(const struct esp_backend *backend);
-/* Defined in states.c or pass_mixer.c. Operations that other ranks must repeat are defined in
- * orders.c. See esp_backend_ops. */
+/* These functions are defined in states.c or pass_mixer.c. Operations that other ranks must
+ * repeat are defined in orders.c. struct esp_backend_ops describes all of them. */
 size_t esp_cpu_state_bytes(const struct esp_model_desc *desc);
 size_t esp_cpu_checkpoint_bytes(const struct esp_model_desc *desc);
 int esp_cpu_fold(struct esp_cache *cache, int prefix, int dropped);
@@ -213,7 +213,8 @@ static inline size_t esp_cpu_pad(int n, int step)
     return ((size_t)n + (size_t)step - 1) / (size_t)step * (size_t)step;
 }
 
-/* Divides `total` items into `parts` parts. Part number `part` has the items *begin..*end-1. */
+/* Divides `total` items into `parts` parts. Sets *begin and *end so that part number `part`
+ * consists of items *begin..*end-1. */
 static inline void esp_cpu_share(int total, int part, int parts, int *begin, int *end)
 {
     *begin = (int)((int64_t)total * part / parts);
@@ -233,7 +234,7 @@ size_t esp_cpu_stored_room(const struct esp_packed *w);
 /* Writes one row of a packed matrix as floats: out (columns). */
 void esp_cpu_packed_row(const struct esp_packed *w, int row, float *out);
 
-/* Requests large pages, which save matrix products most of their TLB misses. */
+/* Requests large memory pages, which avoid most TLB misses of matrix products. */
 void esp_cpu_use_huge_pages(char *memory, size_t bytes);
 /* Writes the embedding of a token as floats: out (hidden). */
 void esp_cpu_embedding(const struct esp_cpu_weights *w, int32_t token, float *out);

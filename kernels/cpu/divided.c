@@ -62,7 +62,7 @@ void esp_cpu_gather_heads(struct esp_cpu_pass *p, float *rows, size_t width, int
 }
 
 /* Sets begin[r] and begin[r + 1] to the bounds of rank r's outputs, for the matrices of a kind.
- * The rank with the last outputs also has the zeros that pad them. */
+ * The outputs are padded with zeros; the padding belongs to the rank with the last outputs. */
 static void bounds_of(const struct esp_cpu_pass *p, enum esp_rank_kind kind, int *begin)
 {
     for (int i = 0; i <= p->w->plan->ranks; i++)

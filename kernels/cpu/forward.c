@@ -11,8 +11,8 @@
  * multiplied by a factor. In a recurrent layer, steps 2 to 4 are instead: 2 inputs and gates; 3
  * convolution; 4 states. A layer may lack steps 2 to 5, or 6 to 8. In a mixture of experts,
  * steps 7 and 8 are a router, and then gate, up and down of each expert, for the rows that
- * chose it. In the last layer, step 4 and the steps after it compute only some rows: rows with
- * wanted logits, and rows with wanted hidden states after that layer.
+ * chose it. In the last layer, step 4 and the steps after it compute only some rows: rows whose
+ * logits are wanted, and rows whose hidden states after that layer are wanted.
  *
  * If the weights are divided among ranks (divided.h), every rank runs the same steps and
  * computes its own outputs of each step. After steps 4, 5, 7 and 8 the ranks gather the outputs
@@ -197,7 +197,8 @@ static void join_row(void *step, int row)
     join_end(p, row, 2 * hidden);
 }
 
-/* A step with up to four products of the same rows. Their panels are numbered consecutively. */
+/* Describes a step that multiplies the same rows by up to four matrices. The panels of all
+ * matrices are numbered consecutively. */
 struct matmul_step {
     struct esp_cpu_pass *p;
     int count, panels; /* number of products; number of panels of all products together */
@@ -218,8 +219,8 @@ static void multiply_packed(const struct esp_cpu_pass *p, const struct esp_packe
     p->isa->matmul_blocks(w, begin, end, &of);
 }
 
-/* Multiplies by panels begin..end-1. Panels of a streamed layer are packed a few at a time and
- * multiplied while they are still in the processor's cache. */
+/* Multiplies the rows by panels begin..end-1 of w. Panels of a streamed layer are packed a few
+ * at a time and multiplied while they are still in the processor's cache. */
 static void multiply(const struct esp_cpu_pass *p, const struct esp_packed *w, int begin,
                      int end, const struct esp_matmul *product, int thread)
 {
@@ -260,7 +261,7 @@ static void matmul(struct matmul_step *step)
     esp_cpu_run_step(step->p, groups, matmul_part, step);
 }
 
-/* Runs a single product, with the first `panels` panels of w. */
+/* Runs a step that multiplies the rows by the first `panels` panels of w only. */
 static void multiply_rows(struct esp_cpu_pass *p, const struct esp_packed *w, int panels,
                           struct esp_matmul of)
 {
@@ -719,8 +720,8 @@ static void run_layer(struct esp_cpu_pass *p)
     run_mlp(p, layer);
 }
 
-/* Is called after the last layer. Lets the pass continue only with rows whose logits are
- * wanted. */
+/* Must be called after the last layer. Drops the rows whose logits are not wanted from the rest
+ * of the pass. */
 static void keep_wanted(struct esp_cpu_pass *p)
 {
     for (int i = 0, from = 0; i < p->wanted; i++, from++) {

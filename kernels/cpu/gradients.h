@@ -2,7 +2,7 @@
  * forward and backward passes of the operations between them.
  *
  * There is one table of these functions per instruction set; struct esp_cpu_isa points to it.
- * Every function runs in the calling thread on its share of the work and allocates nothing.
+ * Every function computes the calling thread's share of the work and allocates nothing.
  * Rows need no padding. The order of every sum depends only on the sizes of the whole
  * operation, not on its division among threads, so the results of training are bit-identical
  * for any number of threads.
@@ -37,8 +37,8 @@ enum {
 };
 
 /* Describes attention of some queries of one head. Query i sees rows 0..seen[i]-1 of its text.
- * It also sees the rows that are listed in row i of `extra` (rows, extras), where -1 ends the
- * list: its ancestors in a tree and itself. Row numbers are relative to the rows at k and v. */
+ * It also sees its ancestors in a tree and itself. Row i of `extra` (rows, extras) lists these
+ * rows; -1 ends the list. Row numbers are relative to the rows at k and v. */
 struct esp_tree_attention {
     int rows, head_dim;
     int keys; /* the largest value in `seen` */
@@ -51,7 +51,7 @@ struct esp_tree_attention {
     const float *q, *k, *v;
     float *out;          /* result of the forward pass */
     const float *d_out;  /* input of the backward pass */
-    float *dq, *dk, *dv; /* results of the backward pass: dq is set, dk and dv are added to */
+    float *dq, *dk, *dv; /* results of the backward pass, which adds to dk and dv but sets dq */
     float *scratch;      /* esp_tree_attention_scratch() floats */
 };
 
@@ -74,8 +74,8 @@ struct esp_soft_result {
 };
 
 /* Describes a step of AdamW (Loshchilov and Hutter 2019). `rate` is the learning rate of this
- * step, and the corrections are 1 - beta^step. The gradient is multiplied by `factor`, for
- * clipping. */
+ * step, and the corrections are 1 - beta^step. The gradient is clipped by multiplying it by
+ * `factor`. */
 struct esp_adamw_update {
     float rate, beta1, beta2, correction1, correction2, epsilon, decay, factor;
 };

@@ -19,7 +19,7 @@ enum {
     ESP_QUERIES = 4, /* query heads that share one pass over a key/value head */
     ESP_CUT_COLUMNS =
         32, /* activations that share an exponent in products with quantised blocks */
-    ESP_TOGETHER = 32, /* maximum number of rows that a block of weights multiplies together */
+    ESP_TOGETHER = 32, /* maximum number of rows that share one unpacked block of weights */
 };
 
 /* A weight matrix in its own dtype, in panels of 32 outputs. Within a panel the inputs are in
@@ -45,7 +45,7 @@ struct esp_cut {
     float scale;      /* activation = scale * integer; NaN if an activation is not finite */
     float less_total; /* -scale * sum of the integers */
     int32_t less_8, less_16, less_128;     /* sum of the integers, times -8, -16 and -128 */
-    int32_t first_less_32, second_less_32; /* sum of the first and of the last 16, times -32 */
+    int32_t first_less_32, second_less_32; /* sums of the first and the last 16, times -32 */
     int32_t unused;
     /* int16_t x[ESP_CUT_COLUMNS], in the order and form that the instruction set needs. If
      * esp_vectors.bytes is set, this is int8_t x[ESP_CUT_COLUMNS] in order, and the struct ends
@@ -53,8 +53,8 @@ struct esp_cut {
     int16_t x[ESP_CUT_COLUMNS];
 };
 
-/* Vectors of activations, padded. For products that need it, also the output of split() and
- * cut(). */
+/* Padded vectors of activations. If a product needs them split or quantised, the struct also
+ * holds the output of split() or cut(). */
 struct esp_vectors {
     float *x;            /* (rows, stride) */
     size_t stride;       /* a multiple of ESP_PANEL */
@@ -84,7 +84,7 @@ struct esp_matmul {
  * finite. If for_sinks[i] is not NULL, it replaces q[i] for indices 0..sinks-1. */
 struct esp_attention {
     int head_dim, queries;
-    int blocks;     /* number of key blocks that contain all rows seen */
+    int blocks;     /* number of key blocks that contain all rows that a query sees */
     const float *k; /* (position / 16, head_dim, 16) */
     const float *v; /* (position, v_stride) */
     size_t v_stride;
@@ -93,18 +93,18 @@ struct esp_attention {
     int contiguous[ESP_QUERIES], extras[ESP_QUERIES];
     const int32_t *extra[ESP_QUERIES];
     int sinks, from[ESP_QUERIES];        /* if from[i] <= sinks, query i sees all indices */
-    const float *for_sinks[ESP_QUERIES]; /* (head_dim) in the form of q, or NULL */
+    const float *for_sinks[ESP_QUERIES]; /* (head_dim) rotated, scaled like q; or NULL */
     /* An additional score per query that belongs to no row but takes part in the softmax; NULL
      * if there is none. */
     const float *sink_logit[ESP_QUERIES];
     float cap;     /* scores x become cap * tanh(x / cap); 0 means scores are not capped */
-    float *scores; /* (queries, scores_stride) scratch memory, at least blocks * 16 each */
+    float *scores; /* (queries, scores_stride >= blocks * 16) scratch memory */
     size_t scores_stride;
 };
 
-/* In the following structs, a part of a head's state is 16 of its value columns, (keys, 16).
- * `keys` is key_dim, a multiple of 4. The formulas are described at enum esp_mixer and in
- * kernels/state_plan.h. */
+/* In the following structs, a part of a state consists of 16 value columns of one head, stored
+ * as (keys, 16). `keys` is key_dim, a multiple of 4. The formulas are described at enum
+ * esp_mixer and in kernels/state_plan.h. */
 
 /* Multiplies a part of a state by the keys and queries of rows. There are `count` such vectors.
  * The output for vector i is the sum over k of with[i][k] times row k of the state. */
@@ -118,11 +118,11 @@ struct esp_state_read {
 /* Computes the update and the output of a row for 16 columns. The inputs are the values that
  * the row reads from the state before its chunk, and the updates of its `ancestors` in the
  * chunk, the nearest first. by_key[i] and by_query[i] are the products of the row's key and
- * query with the key of ancestor i, decayed since that ancestor. `left` is the decay since the
- * chunk began: the fraction of the state before the chunk that remains at this row. */
+ * query with the key of ancestor i, times the decay since that ancestor. `left` is the decay
+ * since the chunk began: the fraction of the chunk's initial state that remains at this row. */
 struct esp_state_update {
     int ancestors;
-    const float *const *before;     /* (ancestors) their updates: pointers to (16) */
+    const float *const *before;     /* (ancestors) updates of the ancestors: pointers to (16) */
     const float *by_key, *by_query; /* (ancestors); by_key is NULL for ESP_MIXER_SSM */
     float left, write, own, skip;   /* own: key times query; skip: factor of `value` in `out` */
     const float *value;             /* (16) */
@@ -147,7 +147,7 @@ struct esp_cpu_gradients;
 struct esp_cpu_isa {
     const char *name; /* as shown to users, e.g. "AVX-512" */
     bool pairs;       /* BF16 matrices must be packed for tiles */
-    bool two_ways;    /* quantised products can use the tile unit or not (esp_matmul.tiles) */
+    bool two_ways;    /* quantised products may use the tiles or not (esp_matmul.tiles) */
 
     /* Splits columns begin..end-1 of vector `row` into parts for products. NULL means products
      * need no parts. */
@@ -189,14 +189,14 @@ static inline int esp_cut_together(int rows)
     return rows < ESP_TOGETHER ? rows : ESP_TOGETHER;
 }
 
-/* Returns the number of quantised blocks for which `rows` vectors need memory. */
+/* Returns the number of quantised blocks in the memory that `rows` vectors need. */
 static inline size_t esp_cut_count(size_t rows, size_t stride)
 {
     return (rows + ESP_TOGETHER - 1) / ESP_TOGETHER * ESP_TOGETHER * (stride / ESP_CUT_COLUMNS);
 }
 
-/* Returns the bytes of the parts of `rows` vectors: two BF16 parts each, in whole tiles of 16
- * parts. */
+/* Returns the size in bytes of the parts of `rows` vectors. A vector has two BF16 parts, and
+ * the parts are stored in whole tiles of 16. */
 static inline size_t esp_parts_bytes(size_t rows, size_t stride)
 {
     return (2 * rows + ESP_LANES - 1) / ESP_LANES * ESP_LANES * stride * sizeof(uint16_t);

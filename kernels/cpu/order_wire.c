@@ -10,7 +10,7 @@
 /* The version of the protocol. It must be increased when orders or their payloads change. */
 enum { PROTOCOL = 1 };
 
-_Static_assert(sizeof(struct esp_order) == ESP_ORDER_BYTES, "the fixed part has no gaps");
+_Static_assert(sizeof(struct esp_order) == ESP_ORDER_BYTES, "struct esp_order has no padding");
 
 int esp_order_send(struct esp_ranks *ranks, struct esp_order *order, const void *payload,
                    size_t bytes)

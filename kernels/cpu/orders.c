@@ -49,7 +49,7 @@ static int send(struct esp_cpu_backend *cpu, struct esp_order *order, const void
     return note_failure(cpu, esp_order_send(cpu->ranks, order, payload, bytes));
 }
 
-/* Sends an order about a cache, unless the ranks that had the cache are gone. */
+/* Sends an order about a cache, unless the ranks that stored this cache have ended. */
 static int send_about(struct esp_cache *cache, struct esp_order *order, const void *payload,
                       size_t bytes)
 {
@@ -78,7 +78,7 @@ static int collect(struct esp_cpu_backend *cpu, size_t *bytes, char *err, size_t
     return ESP_OK;
 }
 
-/* ------------------------------------------------------------------ the group */
+/* ------------------------------------------------------------------ the group of ranks */
 
 static int check_options(const struct esp_rank_options *o, char *err, size_t errlen)
 {
@@ -86,13 +86,15 @@ static int check_options(const struct esp_rank_options *o, char *err, size_t err
     for (int i = 0; i < o->ranks && i < ESP_MAX_RANKS; i++) {
         if (!(o->share[i] >= 0) || !(o->share[i] <= 1e6))
             return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                            "the part of rank %d must be a number from 0 to a million", i);
+                            "--ranks-parts: the part of rank %d must be a number from 0 to a "
+                            "million",
+                            i);
         sum += o->share[i];
     }
     for (int i = 0; i < o->ranks && sum > 0; i++)
         if (o->share[i] == 0)
             return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                            "rank %d would get no part of the model", i);
+                            "--ranks-parts: rank %d would get no part of the model", i);
     return ESP_OK;
 }
 
@@ -171,13 +173,14 @@ int esp_cpu_plan_ranks(struct esp_backend *backend, const struct esp_model_desc 
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
         if (esp_cpu_pad(widths[i], ESP_PANEL) * sizeof(float) > ESP_RANK_ROOM)
             return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                            "a matrix with %d outputs is too wide for ranks: %d at most",
+                            "a matrix with %d outputs cannot be divided among ranks: the limit "
+                            "is %d outputs",
                             widths[i], (int)(ESP_RANK_ROOM / sizeof(float)));
     struct esp_rank_options options = cpu->rank_options;
     if (options.by_layers && desc->layers <= options.ranks)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "%d layers are too few for %d ranks: rank 0 needs the first and the "
-                        "last",
+                        "last layer",
                         desc->layers, options.ranks);
     if (options.hosts && options.share[0] == 0) /* machines may differ in speed */
         memcpy(options.share, cpu->read_rates, sizeof options.share);
@@ -195,7 +198,8 @@ static int make_plan(struct esp_rank_plan *plan, struct esp_backend *backend,
     struct esp_rank_costs costs;
     if (desc->reads != ESP_READS_TOKENS)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "a model that reads hidden states cannot be divided among ranks");
+                        "a model that reads hidden states cannot be divided among ranks; leave "
+                        "out --ranks");
     const int status = esp_cpu_plan_ranks(backend, desc, plan, &costs, err, errlen);
     if (status == ESP_OK && !esp_rank_plan_fits(plan, desc))
         return esp_fail(
@@ -466,7 +470,7 @@ int esp_cpu_forward(struct esp_cache *cache, const struct esp_batch *batch)
     esp_ranks_pass_begins(cpu->ranks);
     status = esp_cpu_pass(cache, batch);
     esp_ranks_pass_ends(cpu->ranks);
-    if (status == ESP_E_FILE) /* the other ranks still run the pass, so the group must end */
+    if (status == ESP_E_FILE) /* the other ranks still run the pass, so all ranks must end */
         esp_ranks_fail(cpu->ranks, "%s", cpu->failure);
     return note_failure(cpu, status);
 }

@@ -1,8 +1,8 @@
 /* orders.h - orders from rank 0 (orders.c) to the other ranks, which carry them out (serve.c).
  *
- * Rank 0 sends an order to all ranks at the same time. An order has a fixed part and a payload
- * of bytes. Then rank 0 does the same work itself. Orders refer to weights and caches by
- * number. After an order that can fail, such as loading a model, every rank sends an answer.
+ * Rank 0 sends an order to all other ranks at the same time, and then does the same work
+ * itself. An order has a fixed part and a payload of bytes. Orders refer to weights and caches
+ * by number. After an order that can fail, such as loading a model, every rank sends an answer.
  */
 #ifndef ESP_CPU_ORDERS_H
 #define ESP_CPU_ORDERS_H
@@ -28,7 +28,7 @@ enum { ESP_ORDER_BYTES = 4096, ESP_ORDER_MOST = 1 << 30 };
 struct esp_order {
     int32_t kind, id;
     int32_t weights; /* for CACHE_OPEN: the number of the cache's weights */
-    int32_t other;   /* number of the lender of weights, or of a joined cache's owner, or 0 */
+    int32_t other;   /* number of the weights' lender or the joined cache's owner; 0: none */
     int32_t rows, max_batch, first, exact;
     uint64_t bytes;
     char begin[ESP_ORDER_BYTES - 40]; /* the first bytes of the payload */
@@ -49,8 +49,8 @@ struct esp_answer {
 };
 int esp_answer_gather(struct esp_ranks *ranks, struct esp_answer *answers);
 
-/* The first message of every rank. Its strings must be the same in all ranks. The size of
- * this struct must never change, because ranks of different versions still have to read it.
+/* The first message that every rank sends. Its strings must be the same in all ranks. The size
+ * of this struct must never change, because ranks of different versions still have to read it.
  * In X(member, what, advice), `what` and `advice` are parts of the error message if ranks
  * differ. */
 #define ESP_GREETING(X)                                                                        \

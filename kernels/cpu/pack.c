@@ -28,7 +28,7 @@ size_t esp_cpu_panel_bytes(const struct esp_packed *w)
 
 /* ------------------------------------------------------------------ floats */
 
-/* The rows of a panel in the form in which the file stores them. */
+/* The rows of a panel as the file stores them. */
 struct source {
     const char *rows;
     size_t stride;

@@ -5,7 +5,7 @@
 #include "kernels/batch.h"
 #include "kernels/cpu/cpu.h"
 
-/* A pass: the computation of one batch through the model. */
+/* Describes a pass, which computes one batch through the model. */
 struct esp_cpu_pass {
     const struct esp_cpu_weights *w;
     const struct esp_model_desc *d;

@@ -104,8 +104,8 @@ static int sinks_of(const struct esp_cpu_pass *p)
     return w && (own == 0 || own >= w->sinks + w->recent) ? w->sinks : 0;
 }
 
-/* Limits what query i of batch row `row` sees, by the window of the layer and the window of the
- * text. offset: the index in the row at which the query's head begins. */
+/* Limits the keys that query i of batch row `row` sees to the window of the layer and to the
+ * window of the text. offset: the index in the row at which the query's head begins. */
 static void set_windows(const struct esp_cpu_pass *p, struct esp_attention *a, int i, int row,
                         size_t offset)
 {
@@ -127,8 +127,8 @@ static bool whole_blocks(const struct esp_cpu_pass *p)
     return p->d->head_dim % ESP_CUT_COLUMNS == 0;
 }
 
-/* Multiplies one head of attention's output by the sigmoid of its gate, for the i-th row with
- * which the pass continues. */
+/* Multiplies one head of the output of attention by the sigmoid of its gate, for the i-th row
+ * with which the pass continues. */
 static void gate_head(const struct esp_cpu_pass *p, int i, int column)
 {
     const struct esp_cpu_cache *c = p->c;
@@ -139,8 +139,8 @@ static void gate_head(const struct esp_cpu_pass *p, int i, int column)
 }
 
 /* Computes attention for queries begin..end-1 of a key/value head. Query i is in query head (i
- * % group) of this key/value head, and in row number i / group of the rows with which the pass
- * continues. */
+ * % group) of this key/value head. It belongs to row number i / group of the rows with which
+ * the pass continues. */
 static void attend(const struct esp_cpu_pass *p, int thread, int kv_head, int begin, int end)
 {
     const struct esp_cpu_cache *c = p->c;

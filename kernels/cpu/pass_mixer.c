@@ -4,8 +4,8 @@
  *
  * The formulas at enum esp_mixer compute one token after the other. Here, a row is computed
  * from S, the state before its chunk, and from its ancestors j in the chunk. d(j) is the
- * product of all decays after j, up to the row's own, and d is the product of all decays in the
- * chunk, up to the row's own. The row's update u and its output o are
+ * product of all decays after j, up to and including the row's decay. d is the product of all
+ * decays in the chunk, up to and including the row's decay. The update u and the output o are
  *   DELTA:  u = write (v - d k^T S - sum of d(j) (k . k_j) u_j)
  *   SSM:    u = write v
  *   both:   o = d q^T S + sum of d(j) (q . k_j) u_j + (q . k) u + skip v
@@ -96,7 +96,7 @@ static double softplus(double x)
     return x > 30 ? x : log1p(exp(x));
 }
 
-/* Turns the outputs of the products `write` and `decay` into the factors of that name. */
+/* Turns the outputs of the matrices `write` and `decay` into the factors of the same names. */
 static void find_factors(const struct esp_cpu_pass *p, float *write, float *decay)
 {
     const struct esp_cpu_layer *layer = &p->w->layer[p->layer];

@@ -21,8 +21,8 @@
  * A working helper yields its core now and then, always between two parts. Otherwise the system
  * would preempt it in the middle of a part.
  *
- * Idle helpers spin for two milliseconds, longer than the pause between two passes at full
- * speed, and then sleep. A step wakes sleepers and does not wait for them.
+ * Idle helpers spin for two milliseconds and then sleep. At full speed, the pause between two
+ * passes is shorter than that. A step wakes sleepers and does not wait for them.
  *
  * Invariant: the caller overwrites a step only when all its parts are done, so a thread that
  * has taken a part may read the step.
@@ -48,8 +48,8 @@ static const double YIELD_SECONDS = 1e-3; /* time until a working helper yields 
 static const double LONG_WAIT = 2e-4;     /* after a longer wait for a part, the pool rests */
 static const double LONGEST_REST = 0.5;
 
-/* The parts of a step that one thread (or all threads) must run. `ticket` has the end of this
- * range in its high 16 bits and the next part in its low 16 bits. */
+/* The parts of a step that one thread (or all threads) must run. The high 16 bits of `ticket`
+ * are the end of this range, and its low 16 bits are the next part. */
 struct share {
     _Alignas(LINE) atomic_uint_least32_t ticket;
     int node; /* memory node of its thread */
@@ -70,7 +70,7 @@ struct esp_pool {
 
     _Alignas(LINE) atomic_int done; /* parts of this step that helpers have finished */
 
-    _Alignas(LINE) atomic_flag busy; /* a caller is in esp_pool_run() */
+    _Alignas(LINE) atomic_flag busy; /* set while a caller is in esp_pool_run() */
     double resting_until;            /* monotonic time; 0 means not resting */
     atomic_int sleepers;
     atomic_bool quit;
@@ -134,9 +134,9 @@ static int shares(const struct esp_pool *pool)
 }
 
 /* Returns the share from which a thread takes parts in turn `turn`. It takes parts of its own
- * share first, then of its node's shares, then of other nodes' shares. Each half of the turns
- * goes over all shares: the first half returns the shares of the thread's node, the second half
- * the shares of other nodes. NULL means that the share belongs to the other half. */
+ * share first, then of its node's shares, then of other nodes' shares. The first half of the
+ * turns visits all shares but returns only the shares of the thread's node. The second half
+ * returns only the shares of other nodes. For all other shares, the result is NULL. */
 static struct share *share_of(struct esp_pool *pool, int thread, int turn)
 {
     const int count = shares(pool), own = thread % count;

@@ -2,7 +2,7 @@
  * and orders.h.
  *
  * The rank prints nothing to a terminal. If it fails within a pass, it ends, and the transport
- * takes its error message to rank 0.
+ * sends its error message to rank 0.
  */
 #include "kernels/serve.h"
 
@@ -16,7 +16,7 @@
 
 /* An object that this rank has opened: weights or a cache. The unused pointer is NULL. */
 struct object {
-    int id; /* the number that orders use for it */
+    int id; /* the number that orders use for this object */
     struct esp_weights *weights;
     struct esp_cache *cache;
     struct esp_desc_copy *model; /* description of the weights */
@@ -95,7 +95,7 @@ static bool tell_life(void *user, const char *what, size_t done, size_t total)
     return true;
 }
 
-/* Reads the plan and the description in an order into the object. */
+/* Reads the plan and the description from an order, and stores them in the object. */
 static int read_model(struct server *s, struct object *o, const struct esp_order *order,
                       const char *payload, char *err, size_t errlen)
 {
@@ -147,7 +147,8 @@ static int open_cache(struct server *s, const struct esp_order *order, size_t *b
     struct esp_weights *weights = find_weights(s, order->weights);
     struct esp_cache *owner = find_cache(s, order->other);
     if (!weights || (order->other > 0 && !owner))
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "a cache needs a model that is loaded");
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "an order to open a cache names no loaded model");
     int status = esp_cpu_cache_make(&o.cache, weights, owner, order->rows, order->max_batch,
                                     err, errlen);
     if (status == ESP_OK && (status = add(s, &o)) < 0) {
@@ -281,7 +282,7 @@ int esp_ranks_serve(struct esp_ranks *ranks)
     free(payload);
     free(order);
     if (backend) {
-        s.cpu->ranks = NULL; /* the group is closed elsewhere in this file */
+        s.cpu->ranks = NULL; /* the ranks are closed elsewhere in this file */
         backend->ops->close(backend);
     }
     return status;

@@ -1,13 +1,13 @@
 /* simd.h - operations on sixteen floats, with bit-identical results on every instruction set.
  *
  * `struct v16` is one AVX-512 register, two AVX2 registers, four ARM registers (simd_neon.h)
- * or a plain array. ESP_ISA says which; the Makefile sets it, once per build of
- * kernels/cpu/isa. Every operation is one IEEE operation per lane, v16_fma rounds once, and
- * v16_sum adds in a fixed order. So code that uses these operations gives bit-identical results
- * everywhere. Tests compare the other versions with the plain one.
+ * or a plain array. ESP_ISA selects one of these forms; the Makefile sets ESP_ISA, once per
+ * build of kernels/cpu/isa. Every operation is one IEEE operation per lane, v16_fma rounds
+ * once, and v16_sum adds in a fixed order. So code that uses these operations gives
+ * bit-identical results everywhere. Tests compare the register versions with the plain array.
  *
  * In lanes where an argument is NaN, v16_max and v16_min return their second argument, as x86
- * does. The mask of v16_not_at_most(a, b) has the lanes where a > b, or where a or b is NaN.
+ * does. The mask of v16_not_at_most(a, b) selects the lanes where a > b or an argument is NaN.
  */
 #ifndef ESP_CPU_SIMD_H
 #define ESP_CPU_SIMD_H
@@ -334,7 +334,7 @@ V16 void v16_load_bf16_pair(const uint32_t *p, struct v16 *low, struct v16 *high
     }
 }
 
-/* Converts F16 numbers to floats. Exponent and fraction of the F16 number are moved to the
+/* Converts F16 numbers to floats. The exponent and fraction of the F16 number are moved to the
  * exponent and fraction of a float. This gives a value that is too small by a factor of 2^112.
  * Multiplying by 2^112 corrects this, also for subnormals. For infinity and NaN the largest
  * exponent is restored. */

@@ -62,8 +62,8 @@ static bool has_slot(const struct esp_cpu_cache *c, int slot)
     return c->states.layers > 0 && slot >= 0 && slot < c->base.weights->desc->state_slots;
 }
 
-/* Copies the states, and the inputs and updates of tokens begin..end-1, to slot `slot`, or from
- * this slot if `save` is false. */
+/* If `save` is true, copies the states, and the inputs and updates of tokens begin..end-1, to
+ * slot `slot`. Otherwise copies them from this slot. */
 static void copy(struct esp_cpu_states *s, int slot, int begin, int end, bool save)
 {
     const size_t stride = esp_states_stride(s), row_bytes = stride * sizeof(float);

@@ -1,10 +1,10 @@
 /* states.h - the states of recurrent layers, and the updates that are not part of them yet.
  *
- * kernels/state_plan.h says which rows read which state. The value columns of a state never
- * mix, so the work is divided into blocks of 16 columns of a head. For each block, a thread
- * runs the groups of the plan in turn. It adds the updates of a chunk to the block and
- * multiplies the block by the keys and queries of the group's rows. Then it computes the
- * updates and outputs of these rows, parents first.
+ * kernels/state_plan.h says which rows read which state. The value columns of a state do not
+ * depend on each other, so the work is divided into blocks of 16 columns of a head. For each
+ * block, a thread runs the groups of the plan in turn. It adds the updates of a chunk to the
+ * block and multiplies the block by the keys and queries of the group's rows. Then it computes
+ * the updates and outputs of these rows, parents first.
  */
 #ifndef ESP_CPU_STATES_H
 #define ESP_CPU_STATES_H
@@ -17,7 +17,7 @@
 enum { ESP_WALK_LEVELS = 32, ESP_MOST_TAPS = 16 };
 
 /* Products of a row's key and query with the keys of its ancestors in its chunk, for one
- * state head, the nearest ancestor first. Product i has decayed since ancestor i. For n
+ * state head, the nearest ancestor first. Product i includes the decay since ancestor i. For n
  * ancestors, by_key[n] is the decay since the chunk began, and by_query[n] is the product of
  * the row's own query and key. */
 struct esp_state_products {
@@ -39,18 +39,19 @@ struct esp_cpu_states {
      * `write` and `decay` of each head, computed from the products with the matrices `write`
      * and `decay`; the keys; the updates (enum esp_mixer calls them u). */
     float *inputs;
-    /* (layers, each): the tail (conv_kernel - 1, width), which contains the values to convolve
-     * of the text's last tokens; then the states (state_heads, value_dim / 16, key_dim, 16). */
+    /* (layers, each): first the tail (conv_kernel - 1, width), which contains the inputs of the
+     * convolution for the last tokens of the text; then the states (state_heads, value_dim /
+     * 16, key_dim, 16). */
     float *memory;
     float *slots; /* (state_slots, checkpoint) copies of `memory` and of an incomplete chunk */
-    int32_t *saved;   /* (state_slots) tokens before each copy, plus 1; 0 means empty */
+    int32_t *saved;   /* (state_slots) number of tokens before each copy, plus 1; 0: empty */
     float *convolved; /* (max_batch, width) output of the convolution */
     struct esp_state_products *products; /* (max_batch, state_heads) */
     float *stack;                        /* (threads, ESP_WALK_LEVELS, block) */
     float *in_gate;                      /* (max_batch, width) */
     float *out_gate;                     /* (max_batch, out) */
     float *o;                            /* (max_batch, out) values read from the states */
-    struct esp_state_traffic *moved;     /* (threads): counts of the current pass */
+    struct esp_state_traffic *moved;     /* (threads): bytes of states that were moved */
 };
 
 static inline size_t esp_states_stride(const struct esp_cpu_states *s)
@@ -82,7 +83,7 @@ void esp_states_taps(const struct esp_cpu_states *s, int place, int kernel, int 
                      const float *taps[ESP_MOST_TAPS]);
 /* Updates the tail of a layer after a pass. */
 void esp_states_move_tail(struct esp_cpu_states *s, int place, int kernel);
-/* Moves inputs and updates as keep() of struct esp_backend_ops moves rows. */
+/* Moves inputs and updates in the same way as keep() of struct esp_backend_ops moves rows. */
 void esp_states_keep(struct esp_cpu_states *s, int folded, int first, const int32_t *which,
                      int count);
 

@@ -37,7 +37,7 @@
 enum { BUFFERS = 2, PAGE = 4096, PIECE = 16 << 20, GAP = 1 << 16 };
 
 struct file {
-    struct esp_tensor_file *source; /* is opened again by its path */
+    struct esp_tensor_file *source; /* the file, which is opened again by its path */
     int fd;
     bool direct;
     struct stat about; /* size and time when the file was opened, to notice changes */
@@ -48,11 +48,11 @@ struct matrix {
     struct esp_tensor stored; /* the data is in a buffer while the layer is held */
     struct matrix *scales_of; /* if these are scales: the matrix that they belong to */
     int file;
-    size_t begin, end; /* position in the file */
-    size_t at;         /* position in the buffer */
+    size_t begin, end; /* the bytes of the file that contain the matrix */
+    size_t at;         /* where the matrix begins in the buffer */
 };
 
-/* A range of whole pages of a file, which are read together. */
+/* A range of a file that consists of whole pages and contains adjacent matrices. */
 struct range {
     int file;
     size_t begin, end;
@@ -77,7 +77,7 @@ struct esp_cpu_stream {
 
     pthread_mutex_t pass; /* is locked during a pass */
     pthread_t thread;
-    bool threaded; /* true if a thread reads; otherwise esp_cpu_stream_hold() reads */
+    bool threaded; /* true if a separate thread reads; otherwise esp_cpu_stream_hold() reads */
 
     pthread_mutex_t lock; /* protects the following members */
     pthread_cond_t was_read, was_used;
@@ -125,13 +125,13 @@ static int find_file(struct esp_cpu_stream *s, struct esp_tensor_file *source)
     return s->files++;
 }
 
-/* Returns the bytes of a row's scales if they are stored separately: one byte per block. */
+/* Returns the size of a row's scales in bytes if they are stored separately: one per block. */
 static size_t scale_bytes(const struct esp_tensor *t)
 {
     return (size_t)(t->columns / esp_dtype_block(t->dtype));
 }
 
-/* Returns the bytes from the first stored row to the last one, without separate scales. */
+/* Returns the size in bytes from the first to the last stored row, without separate scales. */
 static size_t stored_bytes(const struct esp_tensor *t)
 {
     const size_t last = (size_t)t->first + (size_t)t->rows - 1, block = (size_t)t->block;
@@ -187,7 +187,7 @@ int esp_cpu_stream_add(struct esp_cpu_stream *s, int layer, const struct esp_ten
     struct layer *l = &s->layer[layer];
     if (!tensor->source || tensor->stored_rows > 0)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "layers can be streamed from a file only, and this model was made "
+                        "layers can be streamed only from a file, but this model was made "
                         "larger in memory: write it to a file with `espalier inflate` first");
     struct matrix *m = add_matrix(s, l, tensor, tensor->source);
     if (!m || (tensor->scales && !add_scales(s, l, m, tensor)))

@@ -27,10 +27,11 @@ int esp_cpu_stream_add(struct esp_cpu_stream *stream, int layer,
 /* Must be called after all matrices were added. Plans which bytes to read for each layer. */
 int esp_cpu_stream_plan(struct esp_cpu_stream *stream, char *err, size_t errlen);
 
-/* Chooses `count` layers to stream, spread evenly. A count of 0 means that none is streamed. */
+/* Chooses the layers to stream: `count` layers, spread evenly over the model. If `count` is 0,
+ * no layer is streamed. */
 void esp_cpu_stream_choose(struct esp_cpu_stream *stream, int count);
 bool esp_cpu_stream_has(const struct esp_cpu_stream *stream, int layer);
-/* Returns the size of the two buffers together if the chosen layers are streamed. */
+/* Returns the total size of the two buffers that the chosen layers need. */
 size_t esp_cpu_stream_buffer_bytes(const struct esp_cpu_stream *stream);
 
 /* Opens the files and starts reading the first layers. The tensors' own files may be closed

@@ -4,8 +4,8 @@
  *
  * Both ways give bit-identical results (tests/unit/blocks.c), so the choice changes only the
  * speed. Which way is faster depends on the processor, the type and the number of rows.
- * esp_cpu_time_ways() measures it, and the engine stores the times (engine/way_times.h). Until
- * the times are measured, the choice is a guess.
+ * esp_cpu_time_ways() measures the times of both ways, and the engine stores the times
+ * (engine/way_times.h). Until the times are measured, the choice is a guess.
  */
 #ifndef ESP_CPU_WAYS_H
 #define ESP_CPU_WAYS_H

@@ -34,7 +34,7 @@ struct packer {
     unsigned block_types;                  /* bit t is set if a matrix has quantised type t */
     char *stored;                          /* (threads, room) bytes for rows in stored form */
     size_t room;
-    /* These are used with a memory limit. */
+    /* The following members are used only with a memory limit. */
     struct esp_cpu_stream *stream;
     int layer;            /* the current layer, or -1 */
     bool telling;         /* true while matrices are added to the stream */
@@ -230,7 +230,8 @@ static void pack_attention(struct packer *p, struct esp_cpu_layer *to,
     PACK(output, OUTPUT, 1);
 }
 
-/* Packs a convolution's weights as floats, with a row for each token that it sees. */
+/* Packs the weights of a convolution as floats, with a row for each token that the convolution
+ * reads. */
 static const float *pack_taps(struct packer *p, const struct esp_tensor *t)
 {
     const size_t channels = esp_cpu_pad(t->rows, ESP_PANEL), kernel = (size_t)t->columns;
@@ -281,7 +282,7 @@ static void pack_layer(struct packer *p, struct esp_cpu_layer *to, const struct 
     PACK(down, DOWN, 1);
 }
 
-/* Returns whether both heads are divided in the same way. */
+/* Returns whether the heads of both models are divided in the same way. */
 static bool lends_head(const struct esp_cpu_weights *lender, const struct esp_cpu_weights *w)
 {
     return lender->plan && w->plan ? memcmp(lender->plan, w->plan, sizeof *w->plan) == 0
@@ -342,7 +343,7 @@ void esp_cpu_embedding(const struct esp_cpu_weights *w, int32_t token, float *ou
 
 /* ------------------------------------------------------------------ a memory limit */
 
-/* Returns the bytes that the model needs with `count` streamed layers: weights, buffers and
+/* Returns how many bytes the model needs with `count` streamed layers: weights, buffers and
  * memory for packing. */
 static size_t measure(struct packer *p, struct esp_cpu_weights *w, int count)
 {
@@ -382,10 +383,10 @@ static int fit(struct packer *p, struct esp_cpu_weights *w)
     }
     if (p->status == 0 && bytes > left)
         return esp_fail(p->err, p->errlen, ESP_E_MEMORY,
-                        "%zuM of memory are not enough: %zuM are needed, of which the "
-                        "embedding, the head and room for two layers take %zuM, and the draft "
-                        "model, the KV caches and the trees %zuM; a shorter --context and "
-                        "smaller trees (--max-nodes) take less",
+                        "%zuM of memory are not enough: %zuM are needed. The embedding, the "
+                        "head and room for two layers take %zuM. The draft model, the KV "
+                        "caches and the trees take %zuM; a shorter --context and smaller trees "
+                        "(--max-nodes) need less",
                         limit->bytes >> 20, in_mebibytes(least + limit->others),
                         in_mebibytes(least), in_mebibytes(limit->others));
     return p->status;
@@ -448,7 +449,7 @@ static void count_work(struct esp_cpu_weights *w)
     w->work_head = (double)d->outputs * d->hidden;
 }
 
-/* Returns the bytes that the rows of the widest panel can take. */
+/* Returns how many bytes the rows of the widest panel can take. */
 static size_t panel_room(const struct esp_model_desc *d)
 {
     return (size_t)esp_model_desc_widest(d) * ESP_PANEL * sizeof(float);
@@ -516,7 +517,7 @@ int esp_cpu_weights_load(struct esp_weights **weights, struct esp_backend *backe
     p.pairs = ((struct esp_cpu_backend *)backend)->isa->pairs;
     p.together = panels_together(desc);
     p.room = panel_room(desc) * (size_t)p.together;
-    pack_model(&p, w); /* only adds up sizes, because there is no memory yet */
+    pack_model(&p, w); /* only adds up sizes, because no memory is allocated yet */
     status = fit(&p, w);
     if (status == 0) {
         w->base.bytes = p.total = p.used;

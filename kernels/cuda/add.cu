@@ -12,7 +12,7 @@ enum { THREADS = 256 };
 
 struct add_args {
     const float *branch, *norm; /* norm: (hidden) weights, or NULL */
-    int used;                   /* experts of a row; 0 means that `branch` is used */
+    int used;                   /* number of experts of a row; 0: read `branch` instead */
     struct esp_cuda_routing routing;
     const float *shared, *gate; /* output and gate of the shared expert, or NULL */
     int gate_stride;

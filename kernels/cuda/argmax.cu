@@ -9,8 +9,8 @@
 
 enum { THREADS = 256, PART_LEAST = 8192, BLOCKS_EACH = 4 };
 
-/* Finds the smallest of the ranks that the block's threads pass. Only thread 0 gets it as the
- * result. */
+/* Every thread of the block passes a rank. Returns the smallest of these ranks, but only in
+ * thread 0. */
 static __device__ uint64_t least_of_block(uint64_t rank, uint64_t *room)
 {
     const int warp = threadIdx.x / ESP_WARP;

@@ -9,9 +9,9 @@
  *
  * A block computes one chunk for up to 16 queries of one key/value head. These are the queries
  * of several rows and of all heads of a group, so a tile of the cache is read once for all of
- * them. A tile that has the same rows for all these queries is staged in shared memory. For the
- * tiles of a tree, each query gathers the rows of its own list, from the cache or from shared
- * memory. attention.h joins the chunks.
+ * them. If a tile contains the same rows for all queries, it is staged in shared memory. For
+ * the tiles of a tree, each query gathers the rows of its own list, from the cache or from
+ * shared memory. attention.h joins the chunks.
  *
  * With a window of the text (struct esp_window), the sinks are a separate part after the
  * chunks, because the queries that read them are rotated to another position. The chunks are
@@ -50,7 +50,7 @@ static __device__ __noinline__ float dot(const float *q, const T *key, int width
 }
 
 /* Adds the scores of a tile to the maximum and to the sum of weights in a query's state. Each
- * lane has the score of one key, and gets the weight of this key as the result. */
+ * lane passes the score of one key, and gets the weight of this key as the result. */
 template <int DIMS>
 static __device__ __forceinline__ float weigh(struct state<DIMS> &s, float score, bool sees)
 {
@@ -220,7 +220,7 @@ static __device__ __forceinline__ int attend(const struct esp_cuda_arrays &at,
     const float *q[EACH];
 #pragma unroll
     for (int j = 0; j < EACH; j++) {
-        const int index = warp + WARPS * j; /* spreads few queries over all warps */
+        const int index = warp + WARPS * j; /* distributes even few queries over all warps */
         query[j] = part_of(esp_cuda_find_query(at, a, kv_head, base + index), sinks);
         q[j] = q_shared + index * a.width;
         s[j].top = -INFINITY;

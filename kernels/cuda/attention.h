@@ -24,7 +24,7 @@ static const float ESP_LOG2_E = 1.44269504f;
 template <typename T> struct esp_cuda_attend {
     struct esp_cuda_heads heads;
     T *k, *v;       /* (kv_head, cache_rows, width) the layer's keys and values */
-    float *partial; /* (rows, heads, parts + 1, esp_cuda_part(width)); sinks: the last part */
+    float *partial; /* (rows, heads, parts + 1, esp_cuda_part(width)); last part: sinks */
     /* (kv_head, tiles of queries) the number of finished blocks. It is 0 between launches. NULL
      * means that a separate kernel joins the parts. */
     unsigned *done;
@@ -42,7 +42,7 @@ template <typename T> struct esp_cuda_attend {
 
 /* Describes a query: one head of one row of a pass. */
 struct esp_cuda_query {
-    int row, head, length; /* length: keys up to the query's own; 0 if there is no query */
+    int row, head, length; /* length: keys up to and including its own; 0 if no query exists */
     int from;              /* the index of the first key that is inside the windows */
     int sinks;             /* number of keys before the gap of the window; 0 without a gap */
     int contiguous;        /* the first `contiguous` keys are cache rows 0, 1, ... */

@@ -4,7 +4,7 @@
  * ("split-KV"). A query is one head of one row of the batch. A tile is a group of neighbouring
  * rows of the cache. The tiles of the prefix come first, then the tiles of the rows after the
  * prefix. A query sees only those rows after the prefix that are in its mask. One word of the
- * mask has the bits of a whole tile. While a tile is computed, the next one is copied to shared
+ * mask covers a whole tile. While a tile is computed, the next one is copied to shared
  * memory. Scores and sums are float32. Queries and weights are rounded to the type of the
  * cache, because tensor cores need this type. The algorithm is "FlashAttention-2" (Dao 2023).
  * The tree mask is from "SpecInfer" (Miao et al. 2024, section 4.2), and is stored as bits.
@@ -29,11 +29,11 @@ enum { INSTRUCTIONS_FEW = 350, INSTRUCTIONS_MANY = 560 };
  * that divide the queries among them. */
 template <typename T, int DIM, int WARPS_HIGH> struct tiling {
     static const int KEYS = DIM <= 128 ? 64 : 32;             /* keys in a tile */
-    static const int ACROSS = WARPS_HIGH > 1 ? 1 : KEYS / 16; /* warps that divide the keys */
+    static const int ACROSS = WARPS_HIGH > 1 ? 1 : KEYS / 16; /* warps that share the keys */
     static const int EACH = KEYS / ACROSS;                    /* keys of a tile for a warp */
     static const int ROWS = 16 * WARPS_HIGH;                  /* queries in a block */
     static const int THREADS = ESP_WARP * WARPS_HIGH * ACROSS;
-    static const int BLOCKS = WARPS_HIGH > HIGH ? 1 : 2; /* number per multiprocessor */
+    static const int BLOCKS = WARPS_HIGH > HIGH ? 1 : 2; /* blocks per multiprocessor */
     /* Elements per row in shared memory. The 8 extra elements avoid bank conflicts. */
     static const int STRIDE = DIM + 8;
     static const int TILE = KEYS * STRIDE;
@@ -462,7 +462,7 @@ static __device__ __forceinline__ void attend(const struct esp_cuda_arrays &at,
         __syncthreads();
     }
 #pragma unroll
-    for (int i = 0; i < 2; i++) { /* each of a query's four lanes has a part of its weight */
+    for (int i = 0; i < 2; i++) { /* each of a query's four lanes holds a part of its weight */
         sums.weight[i] += __shfl_xor_sync(ESP_ALL_LANES, sums.weight[i], 1);
         sums.weight[i] += __shfl_xor_sync(ESP_ALL_LANES, sums.weight[i], 2);
     }
@@ -530,7 +530,7 @@ static __global__ void join_mma_kernel(struct esp_cuda_arrays at, struct esp_cud
 /* A kernel for heads of up to `widest` numbers; the narrowest kernel that fits is used. */
 template <typename T> struct variant {
     void (*kernel)(struct esp_cuda_arrays, struct esp_cuda_attend<T>);
-    int widest, rows, threads, keys, blocks; /* blocks: number per multiprocessor */
+    int widest, rows, threads, keys, blocks; /* blocks: per multiprocessor */
     size_t bytes;
 };
 
@@ -553,7 +553,7 @@ enum {
     VARIANTS = HEIGHTS * (WIDTHS + CAPPED_WIDTHS)
 };
 
-/* Returns the kernels for 16, 64 and 128 queries without a cap, and then those with a cap. */
+/* Returns the kernels for 16, 64 and 128 queries: first without a cap, and then with a cap. */
 template <typename T> static const struct variant<T> *variants() {
     static const struct variant<T> all[VARIANTS] = {
         variant_of<T, 64, 1, false>(), variant_of<T, 96, 1, false>(),
@@ -584,7 +584,7 @@ static struct esp_cuda_cost cost_of(const struct esp_cuda_attend<T> &a,
     cost.issue = seen / v->keys / a.parts * warps *
                  (v->rows > ESP_CUDA_TILE ? INSTRUCTIONS_MANY : INSTRUCTIONS_FEW);
     cost.products = 2 * seen / a.parts * v->rows * v->widest;
-    /* Leaves out the blocks for the sinks: few of them have work. */
+    /* The blocks for the sinks are not counted, because few of them have work. */
     cost.blocks = (double)a.heads.kv_heads * tiles_high * a.parts;
     cost.waits = 6;
     return cost;

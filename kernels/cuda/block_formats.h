@@ -106,7 +106,7 @@ static __device__ __forceinline__ uint32_t look_up(uint4 table, uint32_t v)
     return (low & ~upper) | (high & upper);
 }
 
-/* Returns the table of weights of a type; it is the same as in dtype.c. */
+/* Returns the table of weights of a type. dtype.c uses the same tables. */
 static __device__ __forceinline__ uint4 table_of(enum esp_dtype dtype)
 {
     const bool power = dtype == ESP_MXFP4;
@@ -126,7 +126,7 @@ static __device__ __forceinline__ float half_power(const char *p, int output)
 }
 
 /* Reads scale number i and minimum number i of a block of Q4_K or Q5_K (see dtype.c). `head`
- * has d, dmin and the 12 bytes of packed scales and minima. */
+ * contains d, dmin and the 12 bytes of packed scales and minima. */
 static __device__ __forceinline__ struct esp_block_scales k_scales(uint4 head, int i)
 {
     const uint32_t at = 8 * (i % 4);
@@ -148,7 +148,7 @@ static __device__ __forceinline__ uint32_t byte_of(const char *unit, int from, i
     return (uint8_t)unit[from + esp_block_at(chunk, bytes, output, byte)];
 }
 
-/* These return the half-byte that belongs to number i of an output's block. small_half() is for
+/* These functions return the half-byte of number i in an output's block. small_half() is for
  * formats with blocks of 32 numbers, and k_half() is for Q4_K and Q5_K. */
 static __device__ __forceinline__ uint32_t small_half(const char *unit, int output, int i)
 {

@@ -26,7 +26,7 @@
  *
  * The number of instructions limits the speed of these products, so no work is done twice. A
  * warp computes the scales of 256 columns for all of its lanes. Weights are made signed while
- * they are unpacked. The integer sums of the tensor cores are already bit patterns of floats,
+ * they are unpacked. The integer sums of the tensor cores are already bit patterns of floats;
  * see FLOAT_BITS.
  *
  * In a model with quantised weights activations are float32, except the output of attention.
@@ -100,7 +100,7 @@ enum { FLOAT_BITS = 0x4b400000 };
 
 /* Multiplies 256 high + low by the scale of a row's activations, a power of two. */
 struct scaler {
-    /* one: the scale. high: 256 times the scale. less: a summand that removes FLOAT_BITS. */
+    /* one: the scale. high: 256 times the scale. less: adding this cancels FLOAT_BITS. */
     float one, high, less;
 
     /* Only the second addition can round, and it rounds as a conversion of the whole integer
@@ -144,8 +144,8 @@ add_block(const struct esp_block_words &words, const struct esp_block_scales of[
                              scaled[i % 2](last_high[i], last_low[i]), of[i / 2], cut[i % 2]);
 }
 
-/* What a lane reads of the activations of 8 rows and 32 columns: the words of row `group`, and
- * the scales of rows 2t and 2t + 1. Here group = lane / 4 and t = lane % 4. */
+/* The part of the activations of 8 rows and 32 columns that a lane reads: the words of row
+ * `group`, and the scales of rows 2t and 2t + 1. Here group = lane / 4 and t = lane % 4. */
 struct activations {
     uint4 x;
     struct esp_cuda_cut cut[2];
@@ -156,7 +156,7 @@ struct activations {
  * GROUPS). */
 template <int GROUPS, bool SHARED> struct lane_rows {
     static const int KEPT = SHARED ? 1 : GROUPS;
-    uint32_t row[KEPT], left[KEPT], right[KEPT]; /* of rows `group`, 2t and 2t + 1 */
+    uint32_t row[KEPT], left[KEPT], right[KEPT]; /* for rows `group`, 2t, 2t + 1 */
     const uint32_t *table;
 
     __device__ __forceinline__ void find(const struct esp_block_args &a,
@@ -202,13 +202,13 @@ template <enum esp_dtype D, int HIGH, int GROUPS> struct tiling {
     typedef struct lane_rows<GROUPS, (HIGH * GROUPS > 16)> rows;
     static const int WIDTH = COLUMNS * GROUPS, HEIGHT = ESP_CUDA_TILE * HIGH;
     static const int STAGES = HIGH == 1 ? 3 : 2;
-    static const int BLOCKS = HIGH * GROUPS > 4 ? 1 : 2; /* minimum number per multiprocessor */
+    static const int BLOCKS = HIGH * GROUPS > 4 ? 1 : 2; /* minimum blocks per multiprocessor */
     static const int PIECE =
         F::UNITS * HIGH * F::BYTES; /* bytes that a warp copies in a step */
     static const size_t RING = (size_t)STAGES * WARPS * PIECE;
     static const bool SCALED = F::SUBS > 1; /* a warp computes the scales once for all lanes */
     /* TOGETHER: the scales of this many groups of 32 columns are computed together. UNROLL: the
-     * loop is unrolled for this many groups. The number of registers limits it. */
+     * loop is unrolled for this many groups; the number of registers limits UNROLL. */
     static const int TOGETHER = SCALED ? 4 : 1, EACH = HIGH * GROUPS;
     static const int UNROLL = EACH <= 2 ? 4 : EACH <= 16 ? 2 : 1;
     static const bool SHORT = (D == ESP_Q5_K && EACH == 2) || (D == ESP_Q6_K && EACH == 4);
@@ -270,8 +270,8 @@ finish_tiles(const struct esp_cuda_arrays &at, enum esp_cuda_epilogue epilogue,
 }
 
 /* Multiplies 32 columns: group `sub` of the units at `unit`, which is group `block` of the
- * whole matrix. On entry, `ready` has the activations of the first 8 rows for these columns. On
- * return, `ready` has the activations for group `next`, which are loaded during the product. */
+ * whole matrix. On entry, `ready` holds the activations of the first 8 rows for these columns.
+ * On return, it holds the activations for group `next`, which are loaded during the product. */
 template <enum esp_dtype D, int HIGH, int GROUPS>
 static __device__ __forceinline__ void
 multiply_block(const struct esp_block_args &a,
@@ -429,7 +429,7 @@ enum { VARIANTS = 6 };
 /* The number of instructions that a warp executes for each KB of weights (RESOURCES.md, sm_90).
  * Only predictions use these numbers. There is a column for the kernel for 8 rows, one for 16
  * rows, and two for the two kernels for 64 rows. In each pair, the first number is for a block
- * with all its tiles, the second for a block with one tile less. */
+ * with all its tiles, and the second number is for a block with one tile fewer. */
 static const int instructions[][4][2] = {
     {{118, 176}, {197, 251}, {550, 721}, {458, 497}},    /* Q8_0 */
     {{291, 363}, {384, 502}, {875, 1226}, {684, 762}},   /* Q4_0 */
@@ -532,8 +532,8 @@ static int divide(const struct esp_cuda_backend *backend, struct esp_block_args 
     return blocks;
 }
 
-/* Returns the kernel for a pass of `rows` rows. Among the kernels that give the busiest
- * multiprocessor the fewest tiles, it chooses the one with the highest blocks, because high
+/* Returns the kernel for a pass of `rows` rows. If several kernels give the busiest
+ * multiprocessor the fewest tiles, returns the kernel with the highest blocks, because high
  * blocks read the activations less often. */
 static const variant *choose(const struct esp_cuda_cache *c, const struct esp_cuda_product *p,
                              const struct esp_block_args &a, int rows)

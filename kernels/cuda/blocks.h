@@ -1,9 +1,9 @@
 /* blocks.h - the layout of quantised matrices on the device.
  *
- * The outputs of a matrix are in tiles of 16, as the tensor cores need them. A tile is a row of
- * units. A unit has one block of the format (32 or 256 columns) for each of the 16 outputs, and
- * takes exactly as many bytes as these blocks take in the file. In a unit, the fields of the
- * format follow each other. There are two kinds of fields:
+ * The outputs of a matrix are stored in tiles of 16, which tensor cores process together. A
+ * tile is a row of units. A unit contains one block of the format (32 or 256 columns) for each
+ * of the 16 outputs, and takes as many bytes as these blocks take in the file. In a unit, the
+ * fields of the format follow each other. There are two kinds of fields:
  *   words  The bytes from which weights are unpacked. They are divided into chunks of 16 or 32
  *          bytes of every output. Lane 4 group + t of a warp needs the four-byte words t (and
  *          t + 4) of the outputs `group` and `group + 8`; these are next to each other.
@@ -22,10 +22,10 @@ struct esp_block_field {
     int chunk;       /* bytes of a chunk of words, 16 or 32; 0 in a plain field */
 };
 
-/* Call this repeatedly to get the fields of a unit. A unit has the fields of dtype.h in reverse
- * order, and joined fields count as one. Writes to *field the field that ends before field *end
- * of dtype.h. Sets *end to the first field of dtype.h that *field includes. Returns false if
- * there is no such field. */
+/* Call this repeatedly to get the fields of a unit. A unit contains the fields of dtype.h in
+ * reverse order, and joined fields count as one. Writes to *field the field that ends before
+ * field *end of dtype.h. Sets *end to the first field of dtype.h that *field includes. Returns
+ * false if there is no such field. */
 static inline bool esp_block_field_before(enum esp_dtype dtype, int *end,
                                           struct esp_block_field *field)
 {
@@ -80,8 +80,8 @@ static inline struct esp_cuda_cuts esp_cuda_cuts_of(const struct esp_cuda_cache 
     return {(uint4 *)c->cut_words, c->cuts, (int)(stride / ESP_BLOCK_COLUMNS)};
 }
 
-/* Returns the exponent of a block whose largest absolute value has the bits `most`, or 0 if
- * that value is not finite. */
+/* Returns the exponent of a block, or 0 if its largest absolute value is not finite. `most`:
+ * the bits of this value. */
 static __device__ __forceinline__ uint32_t esp_cuda_cut_exponent(uint32_t most)
 {
     const uint32_t rounded = (most + 0x1ffffu) >> 23;
@@ -172,8 +172,8 @@ static inline bool esp_cuda_attention_cuts(const struct esp_cuda_cache *c, int l
 
 /* ------------------------------------------------------------------ weights */
 
-/* Packs 16 quantised rows of `columns` numbers into a tile. `rows` has the rows in the form in
- * which the file stores them. */
+/* Packs 16 quantised rows of `columns` numbers into a tile. `rows` contains the rows as the
+ * file stores them. */
 void esp_cuda_pack_tile(enum esp_dtype dtype, int columns, const char *rows, char *tile);
 
 #endif

@@ -1,4 +1,4 @@
-/* cache.cu - allocates the cache, which has the keys and values of one text, and the work
+/* cache.cu - allocates the cache, which stores the keys and values of one text, and the work
  * memory of a forward pass.
  *
  * Everything is in one allocation. esp_cuda_cache_need() computes its size before anything is
@@ -17,11 +17,11 @@
 /* ROW_STEP: activations have room for a multiple of this many rows. FEWEST_QUERIES: the
  * smallest number of queries that attention processes as one tile. */
 enum { ROW_STEP = 64, FEWEST_QUERIES = 16 };
-/* These limit how many partial results of attention are stored. PARTS is their maximum number
- * in default mode. In this mode, the blocks on a multiprocessor have at most 128 queries
- * together. With 132 multiprocessors and the sinks, that makes 19,000 partial results. Exact
- * mode has a partial result for every chunk of keys. PART_BYTES_EXACT limits the bytes of all
- * of them. */
+/* These constants limit how many partial results of attention are stored. PARTS is their
+ * maximum number in default mode. In this mode, the blocks on a multiprocessor process at most
+ * 128 queries in total. With 132 multiprocessors and the sinks, that makes 19,000 partial
+ * results. Exact mode stores a partial result for every chunk of keys. PART_BYTES_EXACT limits
+ * the bytes of all these results. */
 static const size_t PARTS = 24000, PART_BYTES_EXACT = (size_t)64 << 20;
 
 static size_t mask_words(const struct esp_cuda_cache *c)

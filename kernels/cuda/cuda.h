@@ -117,8 +117,8 @@ static inline int esp_cuda_allow_variants(struct esp_cuda_backend *backend, cons
     return status;
 }
 
-/* Call each of these once per backend. They allow their kernels to use as much shared memory as
- * they need. */
+/* Call each of these functions once per backend. Each allows its kernels to use the shared
+ * memory that they need. */
 int esp_cuda_softmax_prepare(struct esp_cuda_backend *backend);
 int esp_cuda_sample_prepare(struct esp_cuda_backend *backend);
 int esp_cuda_matmul_prepare(struct esp_cuda_backend *backend);
@@ -138,7 +138,7 @@ struct esp_cuda_cost {
     double cache;      /* bytes that all blocks read and find in the second-level cache */
     double flight;     /* bytes of `memory` that a block has in flight; 0 means no limit */
     double issue;      /* instructions of a block's warps in its loop; 0 means no limit */
-    double products;   /* multiply-adds of a block on tensor cores; two of bytes count as one */
+    double products;   /* multiply-adds of a block on tensor cores; for bytes, half as many */
     double end_cycles; /* cycles of shared memory that a block needs after its loop */
     double ahead;      /* bytes of `memory` that a persistent block reads ahead */
     double blocks;     /* blocks with this cost (if persistent: tiles); 0 means all */
@@ -154,8 +154,8 @@ int esp_cuda_predict(struct esp_backend *backend, const struct esp_model_desc *d
 void esp_cuda_launched(struct esp_cuda_backend *backend, const char *name, size_t bytes);
 
 /* Divides one allocation into pieces. With base = NULL, only counts bytes. `shared` is true if
- * the same memory is also divided in another way; then no fences (ESP_FENCE) are put into
- * it. */
+ * the same memory is also divided differently; then no fences (ESP_FENCE) are put between the
+ * pieces. */
 struct esp_cuda_arena {
     char *base;
     size_t used;
@@ -188,7 +188,7 @@ static __host__ __device__ inline size_t esp_cuda_pad(size_t n, size_t step)
     return (n + step - 1) / step * step;
 }
 
-/* A weight matrix. In bf16 or fp16 it is row-major. If it is quantised, it is in tiles
+/* A weight matrix. In bf16 or fp16 it is row-major. If it is quantised, it is stored in tiles
  * (blocks.h). */
 struct esp_cuda_matrix {
     const void *data;  /* (rows padded to 16, stride) */
@@ -208,7 +208,7 @@ static inline size_t esp_cuda_matrix_bytes(const struct esp_cuda_matrix *m)
 
 struct esp_cuda_mlp {
     /* (2 ffn, hidden): the rows of gate and up in groups of 8: gate 0-7, up 0-7, gate 8-15, ...
-     * If there is no gate, or if weights are quantised, this is (ffn, hidden) and has only up.
+     * If there is no gate, or if weights are quantised, this is (ffn, hidden) and only up.
      */
     struct esp_cuda_matrix up;
     struct esp_cuda_matrix gate; /* (ffn, hidden) if weights are quantised; otherwise no data */
@@ -222,7 +222,7 @@ struct esp_cuda_layer {
 #define X(name) const float *name; /* padded, or NULL */
     ESP_LAYER_VECTORS(X)
 #undef X
-    int place; /* the layer's index among the layers with attention, or the recurrent layers */
+    int place; /* index among the layers with attention, or among the recurrent layers */
     /* The rows of all tensors that the mixer multiplies with its input, one tensor after the
      * other. For attention, these are `query`, `key`, `value` and `attention_gate`. For a
      * recurrent layer, they are `conv_in`, `write`, `decay`, `in_gate` and `out_gate`. Without
@@ -243,9 +243,9 @@ struct esp_cuda_layer {
     struct esp_cuda_matrix part[ESP_CUDA_PARTS];
 };
 
-/* The part of a model that one of several GPUs has. `desc` describes it as a separate model,
- * with fewer heads and with fewer rows in the matrices. The results of a matrix are written to
- * the columns of the whole result that begin at first[kind]. */
+/* The part of a model that one of several GPUs computes. `desc` describes this part as a
+ * separate model, with fewer heads and with fewer rows in the matrices. The results of a matrix
+ * are written to the columns of the whole result that begin at first[kind]. */
 struct esp_cuda_part {
     struct esp_rank_plan plan;
     int rank;
@@ -286,20 +286,21 @@ enum { ESP_CUDA_PIECE = 8 << 20 }; /* bytes that are sent to the device at a tim
  * caller must free the memory that w owns. */
 int esp_cuda_weights_load(struct esp_cuda_weights *w, struct esp_cuda_backend *backend,
                           esp_progress *progress, void *user);
-/* Returns the bytes that the weights take on the device. If desc->limit sets a limit, as many
+/* Returns how many bytes the weights take on the device. If desc->limit sets a limit, as many
  * layers as fit into it stay on the device. If the weights exceed the limit even then, returns
  * the fewest bytes that they can take. */
 size_t esp_cuda_weights_need(const struct esp_model_desc *desc);
 /* Returns whether any matrix of the model is quantised. */
 bool esp_cuda_has_blocks(const struct esp_model_desc *desc);
 
-/* For predict.cu, these lay out a model and a cache at addresses where there is no memory. The
- * caller must first set w->layer, w->base.desc, w->base.backend and c->base.weights. */
+/* For predict.cu, these functions lay out a model and a cache at addresses where there is no
+ * memory. The caller must first set w->layer, w->base.desc, w->base.backend and
+ * c->base.weights. */
 void esp_cuda_weights_imagine(struct esp_cuda_weights *w);
 void esp_cuda_cache_imagine(struct esp_cuda_cache *c, int rows, int max_batch);
 /* Runs the code of a pass of `rows` rows after `context` tokens, but launches nothing. */
 int esp_cuda_walk(struct esp_cuda_cache *c, int rows, int context);
-/* The address at which this imagined memory begins. */
+/* The address at which the imagined memory of these models and caches begins. */
 static char *const ESP_CUDA_NOWHERE = (char *)(uintptr_t)4096;
 
 /* ------------------------------------------------------------------ layers that are streamed
@@ -310,15 +311,15 @@ static char *const ESP_CUDA_NOWHERE = (char *)(uintptr_t)4096;
 struct esp_cuda_stream *esp_cuda_stream_open(struct esp_cuda_backend *backend, int layers,
                                              int streamed);
 void esp_cuda_stream_close(struct esp_cuda_stream *stream); /* NULL is allowed */
-/* Call this for each streamed layer, in order. `bytes` is its size. `second` has the addresses
- * of its matrices and vectors in the second buffer. */
+/* Call this for each streamed layer, in order. `bytes` is the size of the layer. `second`
+ * contains the addresses of its matrices and vectors in the second buffer. */
 void esp_cuda_stream_put(struct esp_cuda_stream *stream, int layer, size_t bytes,
                          const struct esp_cuda_layer *second);
 void esp_cuda_stream_set_buffers(struct esp_cuda_stream *stream, char *first, char *second);
 size_t esp_cuda_stream_host_bytes(const struct esp_cuda_stream *stream);
-/* esp_cuda_stream_pin() allocates pinned memory on the host for all streamed layers.
- * esp_cuda_stream_host() returns the address in the host's memory of the piece of a layer that
- * is copied to `to` in the first buffer. It returns NULL if the layer is not streamed. */
+/* esp_cuda_stream_pin() allocates pinned memory on the host for all streamed layers. `to` is an
+ * address in the first buffer. esp_cuda_stream_host() returns the address in host memory from
+ * which this piece of the layer is copied, or NULL if the layer is not streamed. */
 int esp_cuda_stream_pin(struct esp_cuda_stream *stream);
 char *esp_cuda_stream_host(const struct esp_cuda_stream *stream, int layer, const void *to);
 /* Must be called when all streamed layers are in the host's memory. Requests the first two
@@ -358,8 +359,9 @@ struct esp_cuda_pass {
     int32_t logits_vocabulary; /* columns of a row of logits */
     float *logits;             /* rows of `logits_stride` */
     size_t logits_stride;
-    /* The hidden states that the pass outputs. state[i] is written to states_to, to the columns
-     * that begin with i * hidden. The rows of states_to are `states_stride` numbers apart. */
+    /* The hidden states that the pass outputs. Hidden state state[i] is written to the columns
+     * of states_to that begin with i * hidden. The rows of states_to are `states_stride`
+     * numbers apart. */
     int32_t states, state[ESP_MAX_STATES];
     float *states_to;
     size_t states_stride;
@@ -443,7 +445,7 @@ enum { ESP_CUDA_STATE_KEYS = 256 };
 struct esp_cuda_states {
     int layers; /* number of recurrent layers; if 0, the other members are not used */
     struct esp_state_plan plan;
-    void *plan_memory;   /* memory of the host for the arrays of `plan` */
+    void *plan_memory;   /* host memory for the arrays of `plan` */
     int32_t *saved;      /* (state_slots) number of tokens before each copy, plus 1; 0: empty */
     size_t width, rates; /* width: convolved values of a token; rates: number of state heads */
     size_t key_values, values; /* numbers in a token's keys (key_values) and updates (values) */
@@ -455,8 +457,8 @@ struct esp_cuda_states {
     float *inputs;
     float *memory; /* (layers, each) the states after the first `folded` tokens */
     /* The copies of states: (state_slots, layers, conv_kernel - 1 + ESP_STATE_CHUNK - 1 inputs
-     * and `each`). A copy has the inputs of the last conv_kernel - 1 tokens before `folded`,
-     * the inputs of the tokens after it, and the states. */
+     * and `each`). A copy contains the inputs of the last conv_kernel - 1 tokens before
+     * `folded`, the inputs of the tokens after `folded`, and the states. */
     float *slots;
     float *convolved; /* (max_batch, width) */
     float *products;  /* (max_batch, state_heads, 2 * ESP_STATE_CHUNK), see mixer.cu */
@@ -506,7 +508,7 @@ struct esp_cuda_cache {
     void *cut_words;           /* (max_batch, blocks, 64 bytes) */
     struct esp_cuda_cut *cuts; /* (max_batch, blocks) */
     void *narrow;              /* (max_batch, columns) 16-bit numbers */
-    /* These are used for a mixture of experts. */
+    /* The following buffers are used only for a mixture of experts. */
     struct esp_cuda_routing routing;
     float *routed;     /* (max_batch, layer's `logits`) the router's logits */
     size_t expert_ffn; /* padded */
@@ -529,8 +531,8 @@ struct esp_cuda_cache {
     int32_t *keep_rows; /* (max_batch) on the device, part of the block pass_device */
     /* The captured graphs. graph[0] is for passes that end with logits, and graph[1] is for
      * draft steps. The second index selects a graph for up to 1, 4, 16 or 64 rows, and the
-     * third index a graph for up to 1, 2, 4, ... chunks. NULL means that a graph is not
-     * captured. */
+     * third index selects a graph for up to 1, 2, 4, ... chunks. NULL means that this graph has
+     * not been captured. */
     cudaGraphExec_t graph[2][ESP_CUDA_BUCKETS][ESP_CUDA_LENGTHS];
 };
 
@@ -604,10 +606,10 @@ int esp_cuda_prepare(struct esp_cuda_cache *cache);
 int esp_cuda_take_slot(struct esp_cuda_cache *cache, char **slot);
 int esp_cuda_send_slot(struct esp_cuda_cache *cache, size_t at, size_t bytes);
 
-/* The launchers. Each starts one kernel (attention: at most two) on the backend's stream for
- * `rows` rows. This may be more rows than the pass has, because kernels stop at pass->rows. T,
- * the type of weights and cache, is esp_bf16 or esp_f16. A, the type of activations, is T, or
- * float if weights are quantised. */
+/* The following functions are launchers. Each starts one kernel (attention: at most two) on the
+ * backend's stream for `rows` rows. `rows` may be larger than the number of rows in the pass,
+ * because kernels stop at pass->rows. T, the type of weights and cache, is esp_bf16 or esp_f16.
+ * A, the type of activations, is T, or float if weights are quantised. */
 
 /* Writes the embeddings of the tokens to c->x. Also expands the masks into `seen` and computes
  * c->rotation. For draft heads, also writes the input of fc to c->joined. If fc is not used,
@@ -668,8 +670,8 @@ void esp_cuda_route(struct esp_cuda_cache *c, const struct esp_cuda_layer *held,
 /* Scales and caps the logits. If the head gives logits for some tokens only, also moves them
  * from c->outputs to the columns of their tokens. */
 void esp_cuda_logits(struct esp_cuda_cache *c, int rows);
-/* These compute the softmax and the top-k of a draft step, for logits over the model's own
- * vocabulary. The softmax takes either one launch or six launches. */
+/* These functions compute the softmax and the top-k of a draft step, for logits over the
+ * model's own vocabulary. The softmax takes either one launch or six launches. */
 void esp_cuda_step_softmax(struct esp_cuda_cache *c, int rows);
 void esp_cuda_step_top_k(struct esp_cuda_cache *c, int rows);
 
@@ -761,7 +763,7 @@ int esp_cuda_lt_run(struct esp_cuda_backend *backend, const struct esp_cuda_lt_p
 /* ------------------------------------------------------------------ rows */
 
 /* Pinned memory for the arguments and results of calls, and device memory of the same size for
- * arguments that should be copied there. Calls use it from front to back, and start at the
+ * arguments that are copied to the device. Calls use it from front to back, and start at the
  * front again when the stream is idle. So a call never overwrites the arguments of an earlier
  * call that did not wait. The memory grows only if a single call needs more than all of it. */
 struct esp_cuda_transfer {
@@ -791,7 +793,7 @@ bool esp_cuda_step_fits(const struct esp_rows *logits, const struct esp_model_de
 int esp_cuda_step_begin(struct esp_rows *logits, const struct esp_step *step, int count,
                         struct esp_cuda_step *made);
 
-/* Defined in states.cu; see esp_backend_ops. */
+/* These functions are defined in states.cu. struct esp_backend_ops describes them. */
 size_t esp_cuda_state_bytes(const struct esp_model_desc *desc);
 size_t esp_cuda_checkpoint_bytes(const struct esp_model_desc *desc);
 int esp_cuda_fold(struct esp_cache *cache, int prefix, int dropped);
@@ -809,8 +811,8 @@ void esp_cuda_states_lay_out(struct esp_cuda_arena *arena, struct esp_cuda_state
 int esp_cuda_states_open(struct esp_cuda_states *s, const struct esp_model_desc *d);
 void esp_cuda_states_close(struct esp_cuda_states *s);
 /* Plans the pass of a batch. If the batch starts a new text, sets the states to zero. The
- * cache's `folded` is -1 until esp_cuda_states_end() is called. Returns ESP_E_ARGUMENT if the
- * batch does not match the states. */
+ * cache's `folded` then stays -1 until esp_cuda_states_end() is called. Returns ESP_E_ARGUMENT
+ * if the batch does not match the states. */
 int esp_cuda_states_begin(struct esp_cuda_cache *c, const struct esp_batch *batch);
 /* Writes the plan to `visit`, which is in a pinned block. Returns the number of elements. */
 int esp_cuda_states_write(const struct esp_cuda_cache *c, struct esp_cuda_visit *visit);

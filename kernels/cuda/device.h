@@ -57,13 +57,13 @@ static inline void esp_start_early(void (*kernel)(P...), dim3 grid, dim3 block, 
     extern __shared__ __align__(16) unsigned char esp_shared_memory[];                         \
     type *name = reinterpret_cast<type *>(esp_shared_memory)
 
-/* Only the emulator uses these, to count bank conflicts. ESP_CALLER is a parameter that names
- * the caller of a function. ESP_TOUCH reports an access to shared memory. */
+/* Only the emulator uses these two macros, to count bank conflicts. ESP_CALLER is a parameter
+ * that names the caller of a function. ESP_TOUCH reports an access to shared memory. */
 #define ESP_CALLER
 #define ESP_TOUCH(at, bytes) ((void)0)
 
-/* These open a library by name, and find a symbol of a library by name. They return NULL on
- * failure. */
+/* These macros open a library by name, and find a symbol of a library by name. They return NULL
+ * on failure. */
 #define ESP_LIBRARY_OPEN(name) dlopen((name), RTLD_NOW | RTLD_LOCAL)
 #define ESP_LIBRARY_SYMBOL(library, name) dlsym((library), (name))
 
@@ -246,8 +246,8 @@ static __device__ __forceinline__ esp_eight<T> esp_load_eight(const T *address)
 
 /* ------------------------------------------------------------------ shared memory */
 
-/* Use these to read and write shared memory if the emulator should count the bank conflicts of
- * the access. */
+/* Use these functions to read and write shared memory if the emulator should count the bank
+ * conflicts of the access. */
 template <typename V> static __device__ __forceinline__ V esp_shared_get(const V *at ESP_CALLER)
 {
     ESP_TOUCH(at, sizeof *at);
@@ -263,8 +263,8 @@ static __device__ __forceinline__ void esp_shared_put(V *at, V value ESP_CALLER)
 
 /* ------------------------------------------------------------------ tensor cores */
 
-/* A warp computes D += A B, where A is (16, 16), B is (16, 8) and D is (16, 8) of float. They
- * are distributed over the lanes as mma.sync.m16n8k16 defines it (lane = 4 group + t):
+/* A warp computes D += A B, where A is (16, 16), B is (16, 8) and D is (16, 8) of float. The
+ * matrices are distributed over the lanes as in mma.sync.m16n8k16 (lane = 4 group + t):
  *   a[0] = A[group][2t..], a[1] = A[group + 8][2t..], a[2] = A[group][2t + 8..],
  *   a[3] = A[group + 8][2t + 8..]; b[0] = B[2t..][group], b[1] = B[2t + 8..][group];
  *   d[0], d[1] = D[group][2t], [2t + 1]; d[2], d[3] = D[group + 8][2t], [2t + 1].
@@ -297,9 +297,9 @@ static __device__ __forceinline__ void esp_mma(float d[4], uint32_t a0, uint32_t
 #endif
 }
 
-/* A warp computes D = A B + c, where A (16, 32) and B (32, 8) have signed bytes, and D (16, 8)
- * has integers. They are distributed over the lanes as mma.sync.m16n8k32 defines it. A word has
- * four consecutive bytes of a row of A or of a column of B. The first bytes of the words are
+/* A warp computes D = A B + c, where A (16, 32) and B (32, 8) contain signed bytes, and D (16,
+ * 8) contains integers. They are distributed over the lanes as in mma.sync.m16n8k32. A word
+ * holds four consecutive bytes of a row of A or of a column of B. The words begin with
  *   a0: A[group][4t], a1: A[group + 8][4t], a2: A[group][4t + 16], a3: A[group + 8][4t + 16],
  *   b0: B[4t][group], b1: B[4t + 16][group]; d as in esp_mma(). */
 static __device__ __forceinline__ void esp_mma_s8(int d[4], uint32_t a0, uint32_t a1,
@@ -333,7 +333,7 @@ static __device__ __forceinline__ void esp_mma_s8_half(int d[4], uint32_t a0, ui
 #endif
 }
 
-/* Returns `sum` plus the dot product of a and b, which have four signed bytes each. */
+/* Returns `sum` plus the dot product of a and b, which contain four signed bytes each. */
 static __device__ __forceinline__ int esp_dot4(uint32_t a, uint32_t b, int sum)
 {
     return __dp4a((int)a, (int)b, sum);
@@ -391,8 +391,8 @@ static __device__ __forceinline__ void esp_copy_begin(void *to, const void *from
 #endif
 }
 
-/* Makes a group of the copies that the thread has begun since its last group. The group may be
- * empty. */
+/* Combines the copies that the thread has begun since its last group into a new group. The
+ * group may be empty. */
 static __device__ __forceinline__ void esp_copy_group()
 {
 #if defined(ESP_EMULATE)

@@ -2,12 +2,11 @@
  * joins the vectors that the matrix `fc` of a draft head reads, and turns masks into lists of
  * rows.
  *
- * A row of a tree sees the whole prefix and some rows after it, given as a bitmask. Attention
- * needs the i-th of these rows in every layer and head. So the mask is expanded once per pass,
- * to the ascending list seen[row][i]. Rows of a batch without masks see everything before them
- * and need no list. The cosines and sines of a row's position are also computed once, for all
- * layers and heads.
- */
+ * A row of a tree sees the whole prefix and some rows after it, which a bitmask selects.
+ * Attention needs the i-th of these rows in every layer and head. So the mask is expanded once
+ * per pass, to the ascending list seen[row][i]. Rows of a batch without masks see everything
+ * before them and need no list. The cosines and sines of a row's position are also computed
+ * once, for all layers and heads. */
 #include "kernels/cuda/norm.h"
 
 enum { THREADS = 256 };
@@ -16,14 +15,16 @@ static const size_t ROOM = THREADS / ESP_WARP * sizeof(float);
 template <typename T, typename A> struct embed_args {
     enum esp_reads reads;
     bool fc;                       /* this pass uses fc, which reads c->joined */
-    const T *embedding, *position; /* rows of `stride` numbers; embedding: NULL if it is in x */
+    /* `embedding` has rows of `stride` numbers; it is NULL if x already contains the
+     * embeddings. `position` is NULL if the model has no position embedding. */
+    const T *embedding, *position;
     size_t stride;
     float scale, *x, *embedded;
     int hidden;        /* numbers in a row of x and of `embedded`, padded */
     int values, input; /* the model's hidden and input widths, not padded */
-    /* of_embedding: the norm of the embedding, before fc reads it. weight: the input of fc has
-     * `parts` equal parts, each with its own norm; these are the norms' weights. Without a
-     * weight, a norm is the identity. */
+    /* of_embedding: the norm of the embedding, before fc reads it. weight[i]: the weight of the
+     * norm for part i of the input of fc, which has `parts` equal parts. If a weight is NULL,
+     * the norm is the identity. */
     struct esp_cuda_norm_args of_embedding;
     const float *weight[ESP_FC_NORMS]; /* (parts) */
     int parts;

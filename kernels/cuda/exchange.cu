@@ -20,8 +20,8 @@ struct piece {
 
 struct exchange_args {
     struct piece piece[PIECES];
-    int begin[ESP_MAX_RANKS + 1]; /* rank r has the columns begin[r]..begin[r + 1] - 1 */
-    bool logits;                  /* logits are exchanged, not pieces; only rank 0 gets them */
+    int begin[ESP_MAX_RANKS + 1]; /* rank r computes columns begin[r]..begin[r + 1] - 1 */
+    bool logits;                  /* true: exchanges logits, which only rank 0 gets */
     int rank, rows, each;         /* each: rows of the matrices for each row of the pass */
     int first;                    /* the first row of the exchange */
     size_t row_bytes;             /* bytes of a rank's row in `exchanged` */

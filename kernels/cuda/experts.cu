@@ -1,13 +1,13 @@
 /* experts.cu - the router of a mixture of experts: chooses the experts of a row and their
  * weights, and sorts the rows for the products.
  *
- * A row uses the experts that have the highest logits for it. If logits are equal, the expert
+ * A row uses the experts with the highest logits in this row. If logits are equal, the expert
  * with the lower number comes first. Softmax or sigmoids turn the logits into the experts'
  * weights, as on the CPU (cpu/forward.c). The choice and the weights depend on the row alone. A
  * row and one of its experts are a pair. Pairs are sorted by expert, so one launch multiplies
- * all rows by all used experts and reads each expert once (see experts.h). add.cu adds the
- * outputs of a row's experts in the order of their numbers. This order does not depend on the
- * batch.
+ * all rows by all used experts and reads the weights of each expert once (see experts.h).
+ * add.cu adds the outputs of a row's experts in the order of their numbers. This order does not
+ * depend on the batch.
  *
  * The router, its input and the experts' weights are float32, because the last bit can decide
  * which expert is chosen.
@@ -154,8 +154,8 @@ static __device__ void choose(const struct sort_args &a, int row)
 }
 
 /* Determines the first pair and the first tile of every expert; called by one warp. On entry,
- * `count` has the number of pairs of each expert. On return, it has the number of each expert's
- * first pair, and `tile` has the number of its first tile. */
+ * `count` contains the number of pairs of each expert. On return, it contains the number of
+ * each expert's first pair, and `tile` contains the number of each expert's first tile. */
 static __device__ void number_tiles(const struct sort_args &a, int32_t *count, int32_t *tile)
 {
     const int lane = threadIdx.x;

@@ -1,5 +1,5 @@
 /* experts.h - finds the rows that a block of a product multiplies, and the number of the expert
- * that has the matrix for these rows.
+ * whose matrix multiplies these rows.
  *
  * Without experts, blockIdx.y is the number of a group of `width` rows of the pass. With
  * experts, a row and one of its experts are a pair. experts.cu sorts the pairs by expert and

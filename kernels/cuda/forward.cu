@@ -350,7 +350,7 @@ static bool adjacent(const struct esp_batch *b)
 }
 
 /* Sends the numbers of a pass to all GPUs. If there is a graph for the pass, launches it on all
- * GPUs. *launched becomes true if there is one, and false otherwise. */
+ * GPUs. Sets *launched to whether there is such a graph. */
 static int launch(struct esp_cuda_cache *c, const struct esp_cuda_shape *s,
                   const struct esp_batch *b, const struct esp_cuda_step *step, bool *launched)
 {
@@ -368,7 +368,8 @@ static int launch(struct esp_cuda_cache *c, const struct esp_cuda_shape *s,
     return ESP_OK;
 }
 
-/* Runs any pass except a draft step that is captured as one graph; run_step() runs that. */
+/* Runs any pass except a draft step that is captured as one graph. run_step() runs such a draft
+ * step. */
 static int run_batch(struct esp_cuda_cache *c, const struct esp_batch *b,
                      struct esp_cuda_shape *s)
 {

@@ -45,7 +45,7 @@ int esp_cuda_all_gather(struct esp_cuda_gpus *gpus, char *const *at, size_t byte
 
 /* ------------------------------------------------------------------ costs */
 
-/* Times `count` all-gathers. *seconds becomes the average time of one. */
+/* Times `count` all-gathers, and sets *seconds to the average time of an all-gather. */
 static int time_gathers(struct esp_cuda_gpus *gpus, char *const *at, size_t bytes, int count,
                         double *seconds)
 {
@@ -170,7 +170,7 @@ int esp_cuda_start_ranks(struct esp_backend *backend, const struct esp_rank_opti
                  : esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                             "several GPUs need NCCL, but libnccl.so.2 was not found; install "
                             "libnccl2, or set ESPALIER_NCCL to its path (pip's nvidia-nccl "
-                            "package has it in nvidia/nccl/lib)");
+                            "package contains it in nvidia/nccl/lib)");
     if (status < 0) {
         esp_cuda_gpus_close(gpus);
         return status;

@@ -1,12 +1,13 @@
 /* gpus.h - several GPUs of this machine that compute one model together (kernels/ranks).
  *
  * One thread of the program drives all GPUs. It launches each step of a pass on every GPU, then
- * an exchange, then the next step. Each GPU has whole rows of the matrices and computes their
- * outputs as a single GPU does. It gets the results of the other GPUs by ncclAllGather(), which
- * only copies. So in exact mode results are bit-identical for any number of GPUs.
+ * an exchange, then the next step. Each GPU stores whole rows of the matrices and computes
+ * their outputs in the same way as a single GPU. It gets the results of the other GPUs by
+ * ncclAllGather(), which only copies. So in exact mode results are bit-identical for any number
+ * of GPUs.
  *
- * The GPU of rank 0 is the GPU that the program opened. It also has all rows of logits, and all
- * models that are not divided.
+ * The GPU of rank 0 is the GPU that the program opened. It also stores all rows of logits, and
+ * all models that are not divided.
  */
 #ifndef ESP_CUDA_GPUS_H
 #define ESP_CUDA_GPUS_H
@@ -23,8 +24,8 @@ struct esp_cuda_gpus {
     struct esp_rank_costs costs;
 };
 
-/* These are members of struct esp_backend_ops. If the backend's own device has number n, rank r
- * uses device n + r. */
+/* These functions are members of struct esp_backend_ops. If the backend's own device has number
+ * n, rank r uses device n + r. */
 int esp_cuda_start_ranks(struct esp_backend *backend, const struct esp_rank_options *options,
                          char *err, size_t errlen);
 bool esp_cuda_rank_times(const struct esp_backend *backend, struct esp_rank_times *times);
@@ -35,7 +36,7 @@ int esp_cuda_plan_ranks(struct esp_backend *backend, const struct esp_model_desc
 /* Closes the GPUs of all ranks except rank 0. NULL is allowed. */
 void esp_cuda_gpus_close(struct esp_cuda_gpus *gpus);
 
-/* These open and close the device of a rank other than 0 (plugin.cu). */
+/* These functions open and close the device of a rank other than 0 (plugin.cu). */
 int esp_cuda_open_rank(struct esp_cuda_backend *program, int rank,
                        struct esp_cuda_backend **backend, char *err, size_t errlen);
 void esp_cuda_close_rank(struct esp_cuda_backend *backend);
@@ -52,8 +53,8 @@ void esp_cuda_part_close(struct esp_cuda_part *part); /* NULL is allowed */
 
 /* Returns the size of c->exchanged. */
 size_t esp_cuda_exchange_need(const struct esp_cuda_cache *c);
-/* Describes an exchange in a pass of `rows` rows. Each rank gives its columns of a kind of
- * result to the other ranks. */
+/* Describes an exchange in a pass of `rows` rows. Each rank sends the other ranks the columns
+ * of a result that it has computed. */
 struct esp_cuda_exchange {
     enum esp_rank_kind kind;
     int rows;

@@ -33,8 +33,8 @@ struct esp_cuda_lt {
 
 static const size_t MOST_WORKSPACE = (size_t)32 << 20;
 
-/* Stores a message that a function of cuBLASLt has failed. `function`: its name without
- * "cublasLt". Returns a status. */
+/* Stores a message that says which function of cuBLASLt has failed. `function`: its name
+ * without "cublasLt". Returns a status. */
 static int failed(struct esp_cuda_backend *backend, const char *function, cublasStatus_t result)
 {
     backend = esp_cuda_program(backend);

@@ -1,10 +1,9 @@
 /* lt_library.h - loads cuBLASLt at run time, because it may be missing.
  *
  * The library takes half a gigabyte, and comes with the CUDA toolkit but not with the driver.
- * So the plugin is not linked with it. lt.cu looks for it when it is first needed. If it is
- * missing, matmul.cu computes all products. The functions listed here have not changed since
- * CUDA 11.
- */
+ * So the plugin is not linked with the library; lt.cu looks for the library at its first use.
+ * If it is missing, matmul.cu computes all products. The functions listed here have not changed
+ * since CUDA 11. */
 #ifndef ESP_CUDA_LT_LIBRARY_H
 #define ESP_CUDA_LT_LIBRARY_H
 

@@ -18,7 +18,7 @@
  * block with more tiles reads x less often, but a product of few outputs needs blocks with few
  * tiles to occupy the device.
  *
- * The first copies of W begin before the previous kernel has ended (device.h), because no
+ * The first copies of W can begin before the previous kernel has ended (device.h), because no
  * kernel writes W.
  *
  * A block of many tiles and rows is alone on its multiprocessor. While it adds the sums of its
@@ -83,7 +83,7 @@ static __device__ __forceinline__ float put(const struct esp_cuda_arrays &at,
 
 /* Writes an output of a row, and starts the norm that may follow. sum: the sum over the warps.
  * For GATED, `sum` is for the output of gate, and `of_up` is for the output of up. All lanes of
- * a warp call this, and together they have whole tiles. */
+ * a warp call this, and together they cover whole tiles. */
 template <typename T>
 static __device__ __forceinline__ void
 finish_output(const struct esp_cuda_arrays &at, const struct matmul_args<T> &a, float by,
@@ -129,7 +129,7 @@ static __device__ void finish_tiles(const struct esp_cuda_arrays &at,
 }
 
 /* Computes the second half of a norm: a factor for each of the block's 8 GROUPS rows. A warp
- * has one row of each group, and reads all its rows at the same time. */
+ * processes one row of each group, and reads all its rows at the same time. */
 template <int GROUPS>
 static __device__ __forceinline__ void find_factors(const struct esp_cuda_squares &squares,
                                                     const struct esp_cuda_span &s,
@@ -157,7 +157,7 @@ template <int HIGH, int GROUPS, int DEEP> struct tiling {
     static const int PIECES =
         2 * HIGH + GROUPS; /* 16-byte pieces that a thread needs in a step */
     static const int STAGES = DEEP, STAGE = PIECES * THREADS;
-    static const int BLOCKS = HIGH * GROUPS > 8 ? 1 : 2; /* minimum number per multiprocessor */
+    static const int BLOCKS = HIGH * GROUPS > 8 ? 1 : 2; /* minimum blocks per multiprocessor */
     static const size_t RING = (size_t)STAGES * STAGE * sizeof(uint4);
     static const size_t PARTS = esp_cuda_sums_bytes(HEIGHT, WIDTH);
     /* PERSISTENT: true if a block continues with other tiles. These variants are the highest
@@ -180,7 +180,7 @@ template <typename T, int HIGH, int GROUPS> struct operands {
     int outputs, rows;    /* how many remain, including the first tile and row[0] */
     size_t eight_rows;    /* numbers between rows i and i + 8 of W */
 
-    /* These begin to copy the thread's operands of a step to `to`. */
+    /* These functions begin to copy the thread's operands of a step to `to`. */
     __device__ __forceinline__ void begin_weights(uint4 *to, int step) const
     {
         const size_t column = (size_t)step * STEP;

@@ -1,13 +1,14 @@
 /* mixer.cu - the arithmetic of recurrent layers: convolves tokens, reads and updates states,
- * and applies the norm and the gates of the output. enum esp_mixer in kernels.h has the
- * formulas for one token after the other. cpu/pass_mixer.c has the formulas for a chunk of
- * tokens.
+ * and applies the norm and the gates of the output. The comment at enum esp_mixer in kernels.h
+ * gives the formulas for one token after the other. cpu/pass_mixer.c gives the formulas for a
+ * chunk of tokens.
  *
  * As on the CPU, the value columns of a state do not depend on one another. So a block computes
- * 16 columns of a head, with its part of the state in registers. It processes the groups of the
- * plan (state_plan.h) one after the other. A row's numbers come from the same operations in the
- * same order, no matter which other rows are in its pass. So results are bit-identical for
- * trees, for chains, for any order of rows, and for any division of a prompt, in both modes.
+ * 16 columns of a head, and holds this part of the state in registers. It processes the groups
+ * of the plan (state_plan.h) one after the other. A row's numbers come from the same operations
+ * in the same order, no matter which other rows are in its pass. So results are bit-identical
+ * for trees, for chains, for any order of rows, and for any division of a prompt, in both
+ * modes.
  *
  * The kernels read the plan from at.visit, so a captured graph works for any tree.
  */
@@ -24,7 +25,7 @@ struct mixer_args {
     const float *conv, *conv_bias;                   /* (width, kernel); (width) or NULL */
     const float *decay_bias, *rate, *skip, *norm;
     int kernel, width, out_width;                         /* not padded */
-    int key_heads, state_heads, key_dim, value_dim, keys; /* keys: per thread */
+    int key_heads, state_heads, key_dim, value_dim, keys; /* keys: of one thread */
     bool tiled;
     float least_step, most_step, epsilon;
     float *inputs; /* (ring, stride) the inputs of this layer's states */
@@ -63,7 +64,7 @@ static __device__ __forceinline__ int first_entry(const struct esp_cuda_arrays &
 }
 
 /* Returns the convolution of channel i at an entry of the plan. This is the sum over the entry
- * and the entries before it, the newest first. Tokens before this pass have their inputs in
+ * and the entries before it, the newest first. The inputs of tokens before this pass are in
  * slots of a.inputs. */
 static __device__ float convolve(const struct esp_cuda_arrays &at, const struct mixer_args &a,
                                  int entry, int i)
@@ -230,7 +231,7 @@ static __global__ void products_kernel(struct esp_cuda_arrays at, struct mixer_a
 
 /* ------------------------------------------------------------------ the states */
 
-/* Describes the part of a state that a thread has: one value column, and every
+/* Describes the part of a state that a thread computes: one value column, and every
  * ESP_STATE_SLICES-th key of this column. */
 struct part {
     int head, slice, column; /* column: number in the block */
@@ -314,8 +315,8 @@ read_state(const struct mixer_args &a, const struct part &b, const float s[KEYS]
 }
 
 /* Computes the update and the output of a row from what the row has read from the state. Slice
- * i adds the update of the i-th ancestor in the chunk. The last slice never has an ancestor,
- * and adds what has been read. */
+ * i adds the update of the i-th ancestor in the chunk. The last slice never has an ancestor, so
+ * it adds what the row has read. */
 static __device__ __forceinline__ void update_row(const struct esp_cuda_arrays &at,
                                                   const struct mixer_args &a,
                                                   const struct part &b, int row, float recalled,
@@ -398,7 +399,7 @@ static __global__ void states_kernel(struct esp_cuda_arrays at, struct mixer_arg
                     *place_of(room, m - first, 1, b) = out;
                 }
             }
-            /* A warp has all slices of its columns, so it only waits for its own lanes. */
+            /* All slices of a column are in one warp, so it only waits for its own lanes. */
             for (int m = first; m < end; m++) {
                 __syncwarp();
                 update_row(at, a, b, at.visit[m].member, *place_of(room, m - first, 0, b),

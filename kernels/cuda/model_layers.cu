@@ -16,9 +16,9 @@
  * or after them (norm.h), and in a small pass step 3 is part of step 4 (attention.h). So a
  * layer takes five kernels.
  *
- * matmul.cu computes products of up to 64 rows. Larger products use cuBLASLt. Its order of
- * summation depends on the number of rows. matmul.cu also computes the larger products in exact
- * mode, if cuBLASLt is missing, and if it has no algorithm for a shape.
+ * matmul.cu computes products of up to 64 rows. Larger products use cuBLASLt. The order in
+ * which cuBLASLt adds depends on the number of rows. matmul.cu also computes the larger
+ * products in exact mode, if cuBLASLt is missing, and if it has no algorithm for a shape.
  *
  * If several GPUs compute a model (gpus.h), they do each step together. After a step in which
  * each GPU computes a part of the outputs, they exchange these outputs.
@@ -293,8 +293,8 @@ static void multiply_experts(struct esp_cuda_cache *c, enum esp_rank_kind kind, 
         floats(&mlp->down, c->pair_active, c->expert_ffn,
                c->pair_out + esp_cuda_first(c, ESP_RANK_DOWN), c->hidden);
     up.tile = down.tile = tile;
-    /* The shared expert has been computed before. The quantised x may have been overwritten by
-     * its activations. */
+    /* The shared expert has been computed before, and its activations may have overwritten the
+     * quantised x. */
     up.cut = norms_cut(c) && !layer->shared.up.data;
     up.normed = normed;
     down.by_pair = true;

@@ -26,7 +26,7 @@ int esp_cuda_run_layers(struct esp_cuda_cache *c, const struct esp_cuda_shape *s
 /* Launches the kernels that advance the states of recurrent layers without computing rows. */
 int esp_cuda_run_states(struct esp_cuda_cache *c);
 /* Chooses algorithms of cuBLASLt for all shapes of matrices and all numbers of rows that can
- * occur. If several layers have the same shape, this is done once for all of them. */
+ * occur. If several layers have the same shape, the algorithms are chosen only once. */
 int esp_cuda_choose_algorithms(struct esp_cuda_cache *c);
 
 #endif

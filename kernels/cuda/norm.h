@@ -105,7 +105,7 @@ esp_cuda_write_norm(const struct esp_cuda_arrays &at, const struct esp_cuda_norm
 
 /* The sums of squares that the first half of a norm writes. */
 struct esp_cuda_squares {
-    float *sum; /* (rows, tiles) each over 16 columns; NULL without a norm in halves */
+    float *sum; /* (rows, tiles) sums over 16 columns; NULL if no norm is computed in halves */
     int tiles, n;
     float epsilon;
 };
@@ -114,8 +114,8 @@ struct esp_cuda_squares esp_cuda_squares_of(const struct esp_cuda_cache *c);
 
 /* Computes the first half of a norm for column i of a row. x is the value of the residual
  * stream in this column, after everything has been added to it. All lanes of a warp must call
- * this, and 16 consecutive lanes have the columns of a tile. `there` is false if a lane has no
- * column. */
+ * this, and 16 consecutive lanes process the columns of a tile. `there` is false if a lane has
+ * no column. */
 template <typename T>
 static __device__ __forceinline__ void
 esp_cuda_begin_norm(const struct esp_cuda_arrays &at, const struct esp_cuda_norm_args &a,

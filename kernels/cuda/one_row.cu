@@ -21,7 +21,7 @@ template <enum esp_dtype D> struct tiling {
     static const size_t RING = (size_t)STAGES * WARPS * PIECE;
     static const size_t PARTS = esp_cuda_sums_bytes(ESP_CUDA_TILE, 1);
     static const size_t BYTES = RING > PARTS ? RING : PARTS;
-    static const int BLOCKS = 3; /* minimum number per multiprocessor */
+    static const int BLOCKS = 3; /* minimum number of blocks per multiprocessor */
 };
 
 /* Returns the dot product of four weights with four activations of 16 bits, which are given as
@@ -38,8 +38,8 @@ static __device__ __forceinline__ int dot(uint32_t w, uint32_t high, uint32_t lo
            esp_dot4(w2, low2, esp_dot4(w, low, 0));
 }
 
-/* Adds up the integers that the four lanes of a group have for two outputs. Even lanes get the
- * sum for the first output, odd lanes the sum for the second. */
+/* Adds up the integers that the four lanes of a group have computed for two outputs. Even lanes
+ * get the sum for the first output, and odd lanes get the sum for the second. */
 static __device__ __forceinline__ int add_lanes(int first, int second)
 {
     const bool odd = threadIdx.x % 2;
@@ -74,7 +74,7 @@ static __device__ __forceinline__ float multiply(const char *unit, int sub, cons
                             *cut);
 }
 
-/* Adds the warps' sums and writes the outputs. parts: (WARPS, 16) these sums. */
+/* Adds up the sums of the warps, which are in parts (WARPS, 16), and writes the outputs. */
 static __device__ __forceinline__ void finish_tile(const struct esp_cuda_arrays &at,
                                                    enum esp_cuda_epilogue epilogue,
                                                    const struct esp_block_part &part,

@@ -1,4 +1,4 @@
-/* parts.cu - describes the part of a model that a GPU has; see struct esp_cuda_part. */
+/* parts.cu - describes the part of a model that a GPU computes; see struct esp_cuda_part. */
 #include "kernels/cuda/gpus.h"
 
 #include <cstdlib>

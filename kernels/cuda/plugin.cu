@@ -14,7 +14,7 @@
 
 int esp_cuda_failed(struct esp_cuda_backend *backend, const char *call, cudaError_t result)
 {
-    /* The message has only the name of the CUDA function, not its arguments. */
+    /* The message contains only the name of the CUDA function, not its arguments. */
     backend = esp_cuda_program(backend);
     snprintf(backend->failure, sizeof backend->failure, "%.*s failed: %s",
              (int)strcspn(call, "("), call, cudaGetErrorString(result));

@@ -2,15 +2,15 @@
  *
  * Keys are stored in blocks of 16 positions. In a block, the 16 numbers of a dimension are
  * adjacent. So each lane computes one score, as a chain of multiply-adds over head_dim. Blocks
- * are skipped if no query of a tile sees any of their rows. In a large tree, these are many of
- * the blocks after the prefix. If the nodes of a subtree are adjacent, they are most of these
- * blocks (dyspec, app. C).
+ * are skipped if no query of a tile sees any of their rows. In a large tree, many of the blocks
+ * after the prefix are skipped. If the nodes of a subtree are adjacent, most of these blocks
+ * are skipped (dyspec, app. C).
  *
- * Then the scores that a query sees are arranged in the order of the query's own context. The
- * index of a row in this order is its logical index. The sums that follow use only this index:
- * the softmax sums in 16 lanes by logical index, and values are added in two chains, for even
- * and odd logical indices. So a query's result is the same whether its ancestors are adjacent
- * or scattered among the branches of a tree.
+ * Then the scores of the rows that a query sees are arranged in the order of the query's
+ * context. The index of a row in this order is its logical index. The sums that follow use only
+ * this index: the softmax sums in 16 lanes by logical index, and values are added in two
+ * chains, for even and odd logical indices. So a query's result is the same whether its
+ * ancestors are adjacent or scattered among the branches of a tree.
  *
  * With a window, rows outside of the window get the weight 0, which changes no sum. The logical
  * index of a row is its number in the text minus a multiple of 16. So the order of the sums

@@ -20,17 +20,17 @@
  * weights are signed: see OFFSET.) Sixteen outputs are computed together. The bytes of a block
  * are unpacked once into registers and used for up to ESP_TOGETHER rows.
  *
- * With ESP_AMX the tile unit computes the integers. One operand has the unpacked bytes of a
- * block. The other operand has the activations of several rows. 256 columns of a panel are
+ * With ESP_AMX the tile unit computes the integers. One operand contains the unpacked bytes of
+ * a block, and the other contains the activations of several rows. 256 columns of a panel are
  * unpacked once for up to AT_ONCE rows. The unit multiplies signed bytes, so the offset is
  * subtracted when weights are unpacked. The sums of a tile of rows by sixteen outputs stay in
  * registers over these 256 columns. While the unit multiplies one block, the integers of the
  * previous block are scaled. VNNI instructions are another way to compute the same results; see
  * kernels/cpu/ways.h.
  *
- * In the packed form (kernels/cpu/pack.c), each panel of 32 outputs has the blocks one after
- * another. A block has the fields of the format, each for all 32 outputs. Fields of 1 or 2
- * bytes are stored as (field, 32), and 4-byte words as (half of the panel, word, 16).
+ * In the packed form (kernels/cpu/pack.c), the blocks of a panel of 32 outputs are stored one
+ * after another. A block contains the fields of the format, each for all 32 outputs. Fields of
+ * 1 or 2 bytes are stored as (field, 32), and 4-byte words as (half of the panel, word, 16).
  */
 #include "kernels/cpu/isa/bytes.h"
 #include "kernels/cpu/isa/parts.h"
@@ -153,8 +153,8 @@ void OWN(cut)(const struct esp_vectors *v, int row, int begin, int end)
 
 /* ------------------------------------------------------------------ products of a block */
 
-/* The unpacked weights of a block, for a whole panel. `more` has the minima or, for TWO_SCALES,
- * the scales of the last 16 columns. */
+/* The unpacked weights of a block, for a whole panel. `more` contains the minima or, for
+ * TWO_SCALES, the scales of the last 16 columns. */
 struct unpacked {
     struct b64 w[2][GROUPS];
     struct v16 scale[2], more[2];
@@ -170,7 +170,7 @@ enum form { LESS_8, LESS_16, LESS_128, MINIMUM, TWO_SCALES };
 enum {
     STRETCH = 256 / ESP_CUT_COLUMNS, /* number of blocks that are unpacked together */
     AT_ONCE = 128,   /* maximum number of rows that share unpacked blocks */
-    HEIGHT_STEP = 4, /* registers have the sums of 4, 8, 12 or 16 rows */
+    HEIGHT_STEP = 4, /* registers hold the sums of 4, 8, 12 or 16 rows */
 };
 
 struct tile {
@@ -204,17 +204,17 @@ struct way {
 
 #define EACH_ROW(r, rows) _Pragma("GCC unroll 16") for (int r = 0; r < (rows); r++)
 
-/* Returns the number of rows for which sums are computed if a tile has `rows` rows. It is
- * rounded up. The additional rows belong to other blocks, or are in memory that esp_cut_count()
- * reserves. Their sums are ignored. */
+/* Returns the number of rows for which sums are computed if a tile has `rows` rows: the next
+ * multiple of HEIGHT_STEP. The additional rows belong to other blocks, or are in memory that
+ * esp_cut_count() reserves. Their sums are ignored. */
 V16 int tile_height(int rows)
 {
     const int height = (rows + HEIGHT_STEP - 1) / HEIGHT_STEP * HEIGHT_STEP;
     return height < TILE_ROWS ? height : TILE_ROWS;
 }
 
-/* Describes columns that have a common scale. They begin at group `from` of block *u, and *x
- * has their activations. */
+/* Describes columns that have a common scale. They begin at group `from` of block *u. *x
+ * contains the activations of these columns. */
 struct columns {
     const struct unpacked *u;
     const struct esp_cut *x;
@@ -454,7 +454,7 @@ V16 void add_columns(const struct unpacked *u, const enum form form, const struc
     UNROLL for (int first = 0; first < 2; first += HALVES)
     {
         add_halves(u, form, x, sum, rows, bytes, from, to, first);
-        if (HALVES == 1) /* so that activations do not stay in registers until the next half */
+        if (HALVES == 1) /* activations must not stay in registers */
             __asm__ volatile("" ::: "memory");
     }
 }
@@ -625,7 +625,7 @@ V16 void block_Q8_0(const struct tile *t, const char *p, int block, const struct
     add_block(&u, LESS_128, t, block, way);
 }
 
-/* Loads the 32 half-bytes of a block as weights. They begin after `before` bytes. */
+/* Loads 32 half-bytes of a block as weights. In the block, `before` bytes precede them. */
 V16 void load_nibbles(struct unpacked *u, const char *p, const int before)
 {
     UNROLL for (int half = 0; half < 2; half++)
@@ -707,8 +707,8 @@ V16 void block_MXFP4(const struct tile *t, const char *p, int block, const struc
     add_block(&u, LESS_16, t, block, way);
 }
 
-/* Holds the scales and minima of a block of 256 columns. Each lane is an output and has four
- * bytes. A byte is the scale or the minimum of 32 columns. */
+/* Holds the scales and minima of a block of 256 columns. Each lane holds four bytes of one
+ * output. A byte is the scale or the minimum of 32 columns. */
 struct k_scales {
     struct v16 d, dmin;
     struct s16 scale[2], minimum[2];

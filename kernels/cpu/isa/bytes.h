@@ -1,8 +1,8 @@
 /* bytes.h - operations on sixty-four bytes and on sixteen 32-bit integers. They have the same
  * results on every instruction set. The operations on floats are in simd.h.
  *
- * `struct b64` has the weights of four columns and sixteen outputs, as unsigned bytes. The
- * 32-bit lane j has the weights of output j. s16_dots() multiplies the weights by activations
+ * `struct b64` holds the weights of four columns and sixteen outputs, as unsigned bytes. The
+ * 32-bit lane j holds the weights of output j. s16_dots() multiplies the weights by activations
  * of 16 bits and adds the products to sums. s8_dots() does the same for activations of 8 bits.
  * The sums are exact, so each instruction set may compute them in a different way:
  *
@@ -70,7 +70,7 @@ enum { HALVES = 2 };
 #if ESP_SIMD == 4
 #include "kernels/cpu/isa/bytes_neon.h"
 #else
-enum { OFFSET = 128 }; /* is added to signed weights, which makes them unsigned bytes */
+enum { OFFSET = 128 }; /* added to signed weights to make them unsigned bytes */
 #endif
 
 #if ESP_SIMD == 3

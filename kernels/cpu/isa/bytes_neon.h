@@ -1,5 +1,5 @@
 /* bytes_neon.h - the operations of bytes.h on 64-bit ARM. Sixty-four bytes are in four
- * registers. Each register has four columns of four outputs.
+ * registers. Each register holds four columns of four outputs.
  *
  * The weights are signed here, because the instructions multiply signed bytes by signed bytes.
  * So OFFSET is 0: weights of signed formats need no change. Products are computed in one of
@@ -223,8 +223,8 @@ V16_VALUE int32x4_t dot_columns(int32x4_t sum, uint8x16_t w, int8x16_t x, const 
     }
 }
 
-/* Multiplies groups from..to-1 by the activations of `rows` rows, which have 8 bits, and adds
- * the products to the sums of the rows. The activations of two rows are `line` bytes apart. */
+/* Multiplies groups from..to-1 by the 8-bit activations of `rows` rows, and adds the products
+ * to the sums of the rows. The activations of consecutive rows are `line` bytes apart. */
 V16 void dot_rows(struct s16 sum[], const struct b64 w[GROUPS], const int from, const int to,
                   const int8_t *x, const size_t line, const int rows)
 {
@@ -283,8 +283,8 @@ V16_VALUE int32x4_t high_pair(int32x4_t x, int32x4_t y)
         vzip2q_s64(vreinterpretq_s64_s32(x), vreinterpretq_s64_s32(y)));
 }
 
-/* Joins the sums of two rows. Each register of `pair` has the sums of two outputs for the first
- * row, and the sums of the same outputs for the second row. part_rows() undoes this. */
+/* Joins the sums of two rows. Each register of `pair` receives the sums of two outputs for the
+ * first row, and the sums of the same outputs for the second row. part_rows() undoes this. */
 V16_VALUE void join_rows(struct s16 pair[2], const struct s16 sum[2])
 {
     pair[0] = (struct s16){low_pair(sum[0].a, sum[1].a), high_pair(sum[0].a, sum[1].a),
@@ -368,8 +368,8 @@ V16 void s16_dots(struct s16 sum[], const struct b64 w[GROUPS], const int from, 
 
 #else
 
-/* Sums that are stored in 16 bits. Each register has the sums of two of the four outputs that
- * are in a register of weights. */
+/* Stores sums in 16 bits. Each register holds the sums of two of the four outputs that are in a
+ * register of weights. */
 struct b64_sums {
     int16x8_t a, b, c, d;
 };

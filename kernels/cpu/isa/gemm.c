@@ -88,8 +88,8 @@ V16 void tile(const float *a, const float *b, int k, float *c, size_t c_row, int
     }
 }
 
-/* Computes columns column..column+n-1 of all rows of C from b, the packed part of B. a is
- * memory for the packed rows of A. */
+/* Computes columns column..column+n-1 of all rows of C from b, the packed part of B. `a` is
+ * scratch memory for the packed rows of A. */
 static void rows_of_c(const struct esp_gemm *g, int column, int n, int depth, int k, float *a,
                       const float *b)
 {

@@ -124,8 +124,8 @@ V16 void tile_rows(const struct esp_packed *w, const enum esp_dtype dtype, int p
     }
 }
 
-/* Multiplies all rows by panels begin..end-1. Divides them into tiles that have nearly equal
- * numbers of rows and nearly equal numbers of panels. */
+/* Multiplies all rows by panels begin..end-1. Divides the rows and panels into tiles that have
+ * nearly equal numbers of rows and nearly equal numbers of panels. */
 V16 void panels(const struct esp_packed *w, const enum esp_dtype dtype, int begin, int end,
                 const struct esp_matmul *p)
 {

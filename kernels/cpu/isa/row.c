@@ -170,7 +170,7 @@ static int split(struct entry *entries, int count, int pivot)
 }
 
 /* Returns the last entry that top-p selects. If the entries were sorted in descending order and
- * added one after another, it would be the first at which the sum reaches `mass`. */
+ * added one after another, the sum would first reach `mass` at this entry. */
 static struct entry select_mass(struct entry *entries, int count, double mass)
 {
     struct entry last = entries[0];

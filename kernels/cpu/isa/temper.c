@@ -38,7 +38,7 @@ static inline float log2_of(float x)
 static inline float exp2_of(float y)
 {
     const float bounded = y < -126.0f ? -126.0f : y > 126.0f ? 126.0f : y;
-    const float shifted = bounded + 0x1.8p23f; /* rounds to an integer, in the low bits */
+    const float shifted = bounded + 0x1.8p23f; /* the low bits contain the rounded integer */
     const float f = bounded - (shifted - 0x1.8p23f);
     uint32_t bits;
     memcpy(&bits, &shifted, sizeof bits);

@@ -14,9 +14,9 @@ struct tile_config {
     uint8_t rows[TILES + 8];
 } __attribute__((aligned(64)));
 
-/* Configures the tiles. Tiles 0 to 3 have `rows` rows of sums. Tiles 4 and 5 have `rows` rows
- * of `bytes` bytes of activations. Tiles 6 and 7 have weights; each row has four bytes of each
- * of 16 outputs. */
+/* Configures the tiles. Tiles 0 to 3 hold `rows` rows of sums. Tiles 4 and 5 hold `rows` rows
+ * of `bytes` bytes of activations. Tiles 6 and 7 hold weights: each row contains four bytes for
+ * each of 16 outputs. */
 static inline void configure_tiles(int rows, int bytes)
 {
     struct tile_config config = {.palette = 1};
