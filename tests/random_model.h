@@ -1,5 +1,5 @@
-/* random_model.h - makes small models with random weights, and has a simple transformer as the
- * reference for their results.
+/* random_model.h - makes small models with random weights, and computes their correct results
+ * with a simple transformer, the reference.
  *
  * The reference computes one token after another, in double precision, directly from the
  * formulas. It shares no code with any backend, not even for reading weights. It does not

@@ -10,22 +10,22 @@ models="--target $work/target --draft $draft"
 # preset KEY: prints the value of the preset that `inspect` shows.
 preset() { $ESPALIER inspect "$work/target" "$draft" --json | sed -n "s/.*\"$1\":[^\"]*\"\(.*\)\".*/\1/p"; }
 
-# value KEY: prints the values of a key in the JSON output, in order.
+# value KEY: prints all values of a key, in the order in which the JSON output has them.
 value() { sed -n "s/.*\"$1\":[[:space:]]*//p" "$work/json" | tr -d '",' | tr '\n' ' ' | sed 's/ $//'; }
 
-# winner N: prints the winner of the table's N-th contest.
+# winner N: prints the winner of the N-th contest in the output.
 winner() { sed -n 's/ wins: .*//p' "$work/table" | sed -n "$1p"; }
 
 $tune >"$work/table" 2>"$work/err"
 check "tune succeeds without messages" test $? -eq 0 -a ! -s "$work/err"
-check "both tables have plain decoding at speed 1.00" test \
+check "both tables list plain decoding with speed 1.00" test \
     "$(grep -c '^ar  .* 1\.00  .* +- .* 1\.00x$' "$work/table")" = 2
 check "one table is at temperature 0 and the other above it" test \
     "$(grep -o '^temperature [0-9.]*' "$work/table" | tr '\n' ' ')" = "temperature 0 temperature 0.6 "
 check "each table names the winner" test "$(grep -c ' wins: ' "$work/table")" = 2
 check "the winner has a row in the table" grep -q "^$(winner 1)  " "$work/table"
 check "the drafter of the preset is a candidate" grep -q '^goodput' "$work/table"
-check "drafters without a model are candidates" grep -q '^suffix  ' "$work/table"
+check "drafters that need no draft model are candidates" grep -q '^suffix  ' "$work/table"
 check "half of the candidates drop out early" test \
     "$(awk '/\+-/ { print $2 }' "$work/table" | sort -u | wc -l)" -gt 2
 check "the winner has as many rounds as plain decoding" test \
@@ -82,7 +82,7 @@ check "Ctrl-C prints the measured rows" grep -q '^ar  .* 1\.00x$' "$work/table"
 check "a message says that the preset is unchanged after Ctrl-C" grep -q "interrupted; .*espalier.json is unchanged" "$work/err"
 check "the preset is unchanged" cmp -s "$work/before" "$work/target/espalier.json"
 
-# The superuser can write to every folder, so the test gives up this right.
+# The superuser can write to every folder, so the test runs tune as another user.
 chmod a-w "$work/target"
 if [ "$(id -u)" != 0 ]; then
     check "a folder that cannot be written is refused" fails 1 "espalier.json cannot be written: Permission" \
@@ -95,7 +95,7 @@ fi
 chmod u+w "$work/target"
 
 printf '\n\n' >"$work/prompts"
-check "a file of prompts with empty lines only is refused" fails 1 "no prompt" $tune -f "$work/prompts"
+check "a file of prompts that has only empty lines is refused" fails 1 "no prompt" $tune -f "$work/prompts"
 check "a file of prompts that does not exist is refused" fails 1 "none" $tune -f "$work/none"
 check "--seconds 0 is refused" fails 1 "seconds takes" $ESPALIER tune --seconds 0
 check "an unexpected argument is refused" fails 2 "unexpected argument 'linear'" $tune linear

@@ -3,8 +3,8 @@
  *     bench [--try] [FOLDER]
  *
  * The models are the built-in pair, enlarged (engine/model/inflate.h). The enlarged target
- * accepts as many draft tokens as the target of a trained pair, and a pass takes as long as
- * that of a model of the same size. The target is enlarged in memory. The draft has at most
+ * accepts as many draft tokens as a trained target would. Its passes take as long as those of
+ * any model of the same size. The target is enlarged in memory. The draft has at most
  * 120 MB; it is written to FOLDER (default: TMPDIR or /tmp) and removed at the end. --try uses
  * small sizes and few repetitions, to test this program.
  *
@@ -468,7 +468,7 @@ int main(int argc, char **argv)
     const char *folder = argc > 1 + small          ? argv[1 + small]
                          : temporary && *temporary ? temporary
                                                    : "/tmp";
-    /* In each entry: width and layers of the target, width and layers of the draft. */
+    /* Each entry has the width and the layers of the target, then those of the draft. */
     static const int sizes[][4] = {{8, 32, 4, 6}, {16, 32, 8, 8}}, small_size[] = {1, 6, 2, 2};
     char draft[400];
     double before;

@@ -9,7 +9,7 @@
  *
  *   - times of passes of several sizes after texts of several lengths, and what fraction of the
  *     read rate the passes reach;
- *   - the time and this fraction for each kind of kernel in a pass;
+ *   - the time of each kind of kernel in a pass, and what fraction of the read rate it reaches;
  *   - times of the steps of a draft model;
  *   - times of passes with quantised weights;
  *   - times of passes of a target if only half of it fits on the device. The other half is
@@ -140,8 +140,8 @@ static void make_experts(struct made *m, const struct shape *s, struct esp_layer
     layer->gate = layer->up = layer->down = (struct esp_tensor){0};
 }
 
-/* Makes all layers. In a mixed model, about half of the layers have more bits: the first and
- * the last eighth, and every third layer between. */
+/* Makes all layers. In a mixed model, about half of the layers have more bits: the first eighth
+ * of the layers, the last eighth, and every third layer between them. */
 static void make_layers(struct made *m, const struct shape *s, const struct esp_layer *one,
                         bool mixed)
 {
@@ -156,8 +156,9 @@ static void make_layers(struct made *m, const struct shape *s, const struct esp_
     }
 }
 
-/* Allocates and returns random numbers of a type. They are enough for the larger of these two
- * tensors and one more block. If `filled` is false, the caller must not read them. */
+/* Allocates and returns random numbers of a type. The numbers suffice for the larger one of the
+ * tensors `head` and `other`, and one more block. If `filled` is false, the caller must not
+ * read them. */
 static char *make_numbers(const struct shape *s, enum esp_dtype dtype,
                           const struct esp_tensor *head, const struct esp_tensor *other,
                           bool filled)
@@ -470,7 +471,7 @@ static void check_exact(struct esp_backend *backend, struct made *m, int batch)
     m->desc.exact = false;
     free(plain);
     if (wrong > 0)
-        stop("exact mode", "a row depends on the rows beside it");
+        stop("exact mode", "a row depends on the other rows of its pass");
 }
 
 /* ------------------------------------------------------------------ tables */
@@ -611,7 +612,7 @@ static double pass_bytes(const struct esp_backend *backend, const struct esp_mod
 static const int timed[] = {1, 16, 64};
 enum { TIMED = sizeof timed / sizeof *timed };
 
-/* Prints the predictions for a model without measuring it. Its weights can have any type. */
+/* Prints the predictions for a model without measuring it. The weights can have any type. */
 static void print_predictions(struct esp_backend *backend, const struct shape *s,
                               enum esp_dtype dtype)
 {
@@ -624,7 +625,7 @@ static void print_predictions(struct esp_backend *backend, const struct shape *s
     unmake(&m);
 }
 
-/* Prints the times of passes in exact mode, after a text of one length. */
+/* Prints the times of passes in exact mode, for only one length of the preceding text. */
 static void print_exact(struct esp_backend *backend, struct made *m)
 {
     struct runner r;

@@ -3,7 +3,7 @@
  * Limits are those of a GPU of compute capability 9.0, except that the emulated device has few
  * multiprocessors. With few multiprocessors, even the tests' small shapes have more blocks than
  * can run at a time. A test can set the number of multiprocessors and the size of shared memory
- * (emu_control.h), because the backend chooses its kernels by them.
+ * (emu_control.h), because the backend's choice of kernels depends on these two numbers.
  */
 #include <cstdio>
 #include <map>

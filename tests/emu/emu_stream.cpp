@@ -309,7 +309,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     return emu_result(result);
 }
 
-/* Runs the event's stream up to the event. */
+/* Runs the work of the event's stream that precedes the event. */
 static void await(record &r)
 {
     while (!r.done)
@@ -325,7 +325,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     std::shared_ptr<record> last = event->last;
     if (!last)
         return cudaSuccess;
-    if (last->captured) /* allowed only in the same stream, where work is in order anyway */
+    if (last->captured) /* only the same stream may wait; its work is in order anyway */
         return emu_result(last->stream == s ? cudaSuccess : cudaErrorStreamCaptureUnsupported);
     return emu_result(emu_enqueue(stream, [last] { await(*last); }));
 }

@@ -58,9 +58,9 @@ static const char *const drafters[] = {
     NULL,
 };
 
-/* These two return the cost of a pass of the draft and of the target. The costs are so low that
- * goodput drafts many nodes. From the seventh row on, a row of a target pass costs more. So
- * goodput must compare the cost of more rows with the cost of another pass. */
+/* cheap_pass() returns the cost of a draft pass, cheap_rows() that of a target pass. The costs
+ * are so low that goodput drafts many nodes. From the seventh row on, each row of a target pass
+ * costs more. So goodput must compare the cost of more rows with the cost of another pass. */
 static double cheap_pass(int rows)
 {
     return 0.01 + 0.001 * rows;

@@ -96,7 +96,7 @@ static void add_outcomes(const struct esp_verifier_ops *rule, double weight, str
         CHECK(index < (int)(sizeof law->outcome / sizeof *law->outcome));
         if (rig.verify.explain)
             formula = esp_formula_tokens(&it);
-        rig.verify.explain = false; /* requested only once for each tree */
+        rig.verify.explain = false; /* the formula is needed only once for each tree */
         tokens += rig.all.probability * count;
         law->outcome[index] += part;
         law->length += part * rig.verify.path_length;

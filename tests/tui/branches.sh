@@ -1,7 +1,6 @@
 #!/bin/sh
-# Tests branches on small screens with the light theme, with keys and with the mouse. The branches
-# start at a node of the tree, at a token of the text, and with inserted words. tour.sh also tests
-# branches.
+# Tests branches with keys and with the mouse, on small screens and with the light theme. Some branches start at a node
+# of the tree, some at a token of the text, and some with inserted words. tour.sh also tests branches.
 . tests/shell.sh
 . tests/terminal.sh
 
@@ -32,7 +31,7 @@ keys u
 check "80x24: u restores the previous text" see 'undone'
 before=$(tokens)
 click 12 4
-check "80x24: a click on the text puts the cursor there" see 'iter [0-9]* (held)\|┬ tree'
+check "80x24: a click on the text moves the cursor to the clicked token" see 'iter [0-9]* (held)\|┬ tree'
 keys Enter
 check "80x24: with the other panes hidden, the node pane explains the token" see '^┌ node   token [0-9]* "'
 check "80x24: the node pane lists the target's tokens for this position" see '> [1-8] ".*written'

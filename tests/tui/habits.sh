@@ -137,12 +137,12 @@ type Once upon a time
 key Enter
 wait
 key Esc'
-check "Esc stops no generation if a pane has the focus" play_and_see 'step mode, iter' 'key F5
+check "Esc does not stop the generation if a pane has the focus" play_and_see 'step mode, iter' 'key F5
 type Once upon a time
 key Enter
 wait
 key Tab Esc'
-check "after Esc in a replay, letters are keys again" play_and_see '^┌ help' 'key e Esc x F1' \
+check "after Esc in a replay, letters act as keys again" play_and_see '^┌ help' 'key e Esc x F1' \
     replay sessions/samples/dyspec.esp.jsonl
 
 play_and_see 'second line' 'type first
@@ -172,7 +172,7 @@ key Enter'
 check "/drafter NAME chooses a drafter" play_and_see 'drafter = linear:K=4' 'type /drafter linear:K=4
 key Enter
 wait'
-check "other words after / are searched for, and so are names of settings without a value" \
+check "/ and the name of a setting without a value search the text" \
     play_and_see "not found: 'theme' is not in the text; the command is :theme" 'type /theme
 key Enter'
 for line in clear 'clear all' quit edit regenerate "save $work/by-slash" "mark here" help; do
@@ -212,7 +212,7 @@ check "a drafter that needs a draft model is refused without one" \
 key Enter
 wait
 key F2'
-check "the menu keeps the prompt" play_and_see '^> Once X' 'type Once 
+check "opening and closing a menu keeps the typed prompt" play_and_see '^> Once X' 'type Once 
 key F3 Esc
 type X'
 play_and_see 'F2 drafter' ''
@@ -223,7 +223,7 @@ row=$(grep -n '│   suffix ' "$work/screen" | cut -d: -f1)
 check "the menu can be clicked" play_and_see 'drafter = suffix' "key F2
 mouse 0 10 $((row - 1))
 wait"
-check "a click outside closes the menu" play_and_see '^│ *│ *│$' "key F2
+check "a click outside the menu closes the menu" play_and_see '^│ *│ *│$' "key F2
 mouse 0 0 0"
 check "the wheel scrolls the text, not the history" play_and_see '^> *$' "type :theme mono
 key Enter
@@ -314,7 +314,7 @@ check ":editor opens the editor" edits '^  lines' "$work/editor one" 'type one
 key F7
 type :editor
 key Enter'
-check "if the editor fails, the line stays" edits '^> one' false 'type one
+check "if the editor fails, the line is unchanged" edits '^> one' false 'type one
 key C-x C-e'
 check "a message says that the editor failed" dumped 'the editor failed, and the line is unchanged'
 check "no temporary file is left" [ -z "$(ls "$work" | grep '^espalier-')" ]

@@ -155,7 +155,7 @@ key Tab
 $dump"
 check "folders of models are completed" dumped '^> :model engine/models/fairytale-target/'
 
-# Settings can be changed. The functions type lines, store the screen after each line, and check it.
+# Settings can be changed. The next functions type lines, store the screen after each line, and check the screens.
 typed() { # LINES: types each line; the screen after line N is stored in $work/typed-N
     echo "$1" | awk -v dir="$work" '{
         printf "type %s\nkey Enter\nwait\ndump %s/typed-%d\n", $0, dir, NR }' >"$work/instructions"

@@ -343,8 +343,8 @@ static int open_pickle(const char *pickle, size_t length)
     return status;
 }
 
-/* Opens a head from a pickle that has one tensor `times` times, always under the same name. The
- * name has `length` characters. Each entry takes only 4 bytes of the pickle. */
+/* Opens a head from a pickle with `times` entries. All entries are the same tensor under the
+ * same name of `length` characters. Each entry takes only 4 bytes of the pickle. */
 static int open_names(size_t length, int times)
 {
     static const char tensor[] = "ctorch._utils\n_rebuild_tensor_v2\n"

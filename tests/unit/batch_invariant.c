@@ -4,7 +4,8 @@
  * The reference is plain decoding, one row at a time, on one thread of the portable build.
  * Every instruction set and number of threads must give bit-identical results for batches of 1
  * to 64 rows, chains and trees, after prefixes of many lengths, and after compaction. AMX and
- * CUDA (in exact mode) sum in other orders, so each is compared with its own plain decoding.
+ * CUDA (in exact mode) add in a different order. So each of them is compared with its own plain
+ * decoding.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -126,7 +127,7 @@ static bool skipped(int shape, const char *isa, int threads)
 }
 
 /* Returns true if fewer sizes are tested: in quick runs, and for short convolutions and delta
- * rules on the emulator. tests/unit/states.c tests those more thoroughly. */
+ * rules on the emulator. tests/unit/states.c tests these layers more thoroughly. */
 static bool is_short(const struct runner *r)
 {
     const enum esp_mixer mixer = r->weights->desc->layer[0].mixer;
@@ -347,8 +348,8 @@ static void decode_paths(struct runner *plain, const struct random_tree *t, int 
             decode_paths(plain, t, child, want);
 }
 
-/* Compares every node of some trees with its path alone. Decoding the paths one by one takes
- * most of the time. So if `plain` is NULL, the logits of an earlier call with the same seed and
+/* Compares the logits of tree nodes with the logits of plain decoding on the path to each node.
+ * Decoding the paths one by one takes most of the time. So if `plain` is NULL, the logits of an earlier call with the same seed and
  * the same reference are used. */
 static void check_trees(struct runner *r, struct runner *plain,
                         const struct random_shape *shape, unsigned long long seed)

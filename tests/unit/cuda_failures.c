@@ -1,8 +1,8 @@
 /* cuda_failures.c - tests the CUDA backend with a runtime that fails.
  *
  * On the emulator, the test repeats a short use of the backend: it opens a model, a cache and
- * rows, runs passes by graph and by cuBLASLt, draws tokens, and compacts the cache. Each time,
- * another call fails, or memory runs out earlier. Every failure must give a status and an error
+ * rows, runs passes as graphs and with cuBLASLt, draws tokens, and compacts the cache. In each
+ * repetition, a different call fails, or memory runs out earlier. Every failure must give a status and an error
  * message, no memory may stay allocated, and the next use must succeed. A real GPU cannot be
  * made to fail, so the test uses the backend of a real GPU only once.
  */
@@ -561,7 +561,7 @@ static void read_logits(struct life *l, bool exact, float *logits)
         CHECK(ops->read_row(l->rows, i, logits + i * VOCABULARY) == 0);
 }
 
-/* Without cuBLASLt, our own kernels compute all products. */
+/* Without cuBLASLt, the backend's own kernels compute all products. */
 TEST(without_cublaslt_products_are_our_own)
 {
     static float with[BATCH * VOCABULARY], exact[BATCH * VOCABULARY],

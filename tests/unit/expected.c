@@ -1,6 +1,7 @@
-/* Tests the expected text, a text that is similar to the output. A pointer marks the token of
- * the expected text that the output has reached. Guesses are copied from that position. With
- * any expected text, the output must equal that of plain decoding. */
+/* Tests guesses from the expected text. A user can give such a text if the output will probably
+ * be similar to it. A pointer marks the token of the expected text that the output has reached.
+ * Guesses are copied from that position. With any expected text, the output must equal that of
+ * plain decoding. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -71,7 +71,7 @@ static void check_branch(const char *drafter, double temperature, int keep)
     CHECK(fork_to(session, branch, keep + 2) == keep);
     esp_session_stats(session, &after);
     CHECK(after.prefill_rows - before.prefill_rows == 1,
-          "%s: %d rows, not 1, were computed for two new tokens: the last is the next root",
+          "%s: %d rows, not 1, were computed for two new tokens; the next pass computes the last",
           drafter, (int)(after.prefill_rows - before.prefill_rows));
     CHECK(esp_session_set(session, "seed", "6", err, sizeof err) == ESP_OK);
     const int length = generate(session, START, branch);
