@@ -3,10 +3,10 @@
 
     tests/cuda/sass.py [ARCH...]        (80 90 100 unless given)
 
-Needs nvcc and cuobjdump (in the PATH, or named by NVCC and CUOBJDUMP), but no GPU. CUBINS can name a folder
-into which tests/cuda/resources.sh has written machine code; then this script compiles nothing. For each variant of a kernel, the script
-looks at the loop that has both asynchronous copies (cp.async, which loads weights, keys and values) and products (tensor
-core instructions or, in one_row.cu, dot products of four bytes). The columns of the table are:
+Needs nvcc and cuobjdump (in the PATH, or named by NVCC and CUOBJDUMP), but no GPU. CUBINS can name a folder into which
+tests/cuda/resources.sh has written machine code; then this script compiles nothing. For each variant of a kernel, the
+script looks at the loop that has both asynchronous copies (cp.async, which loads weights, keys and values) and products
+(tensor core instructions or, in one_row.cu, dot products of four bytes). The columns of the table are:
 
     instructions number of instructions in the loop. For attention: in an iteration without masks and without keys of
                  the pass's own rows
@@ -115,8 +115,8 @@ def main_loops(instructions):
 
 
 def named_loops(name, instructions):
-    """Returns the names and the instructions of a kernel's main loops. A kernel of blocks.cu has a second main loop, which processes one
-    tile less per iteration."""
+    """Returns the names and the instructions of a kernel's main loops. A kernel of blocks.cu has a second main loop,
+    which processes one tile less per iteration."""
     found = main_loops(instructions)
     if not name.startswith("blocks"):
         return [(name, loop) for loop in found[:1]]

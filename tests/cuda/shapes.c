@@ -497,7 +497,7 @@ static int predict(const struct esp_backend *backend, const struct esp_model_des
 }
 
 /* Returns the predicted seconds of a pass, or 0 if there is no prediction. A captured pass
- * takes as long as a pass with the next larger number of rows for which there is a graph. */
+ * runs the smallest graph that has enough rows, so it takes as long as a pass of that size. */
 static double predicted_seconds(const struct esp_backend *backend,
                                 const struct esp_model_desc *desc, int rows, int context)
 {

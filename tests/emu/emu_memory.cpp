@@ -100,8 +100,9 @@ emu_where_is emu_find(const void *address, size_t bytes)
 }
 
 /* Returns the offset of `room` free bytes: the first at or after the cursor, or else the first
- * in the arena. Returns arena_bytes if there is no such room. The cursor goes back to 0 long
- * before the end of the arena, because pages that were used once stay in memory. */
+ * in the arena. Returns arena_bytes if no free range is large enough. The cursor goes back to 0
+ * long before the end of the arena, because a page that was used once continues to take memory.
+ */
 static size_t find_room(size_t room)
 {
     if (arena().cursor + room > 2 * arena().peak + 8 * huge_page)

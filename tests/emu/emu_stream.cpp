@@ -1,8 +1,8 @@
 /* emu_stream.cpp - implements lazy streams, events and graphs.
  *
  * Work waits in its stream until the host waits for the stream. Before a stream runs, all work
- * on which it depends is run: work of other streams before an event for which the stream waits,
- * and work of the default stream. (The default stream and blocking streams wait for each
+ * that it depends on runs: work of other streams before an event that the stream waits for, and
+ * work of the default stream. (The default stream and blocking streams wait for each
  * other's earlier work.) The seed decides whether other streams run earlier than they must. So
  * a missing dependency gives a wrong result with some seeds.
  */

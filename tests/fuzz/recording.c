@@ -1,7 +1,7 @@
 /* Fuzzes a recording. Every event of an accepted file must be readable, with its text, sums and
  * steps. The export of an iteration must be safe for a terminal, and the line that is written
- * for an iteration must be readable again. A page and charts are made of the recording, too.
- * The input is the file. */
+ * for an iteration must be readable again. The harness also makes a page and charts from the
+ * recording. The input is the file. */
 #include "sessions/recording.h"
 
 #include <stdlib.h>

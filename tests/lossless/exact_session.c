@@ -1,6 +1,6 @@
 /* Tests whole iterations of sessions on the toy models. The tests enumerate every draw of the
- * draft and every decision of the verifier. The loop, the caches and the drafters are those of
- * the engine. The distribution of the first output tokens must equal the target's to 1e-9.
+ * draft and every decision of the verifier. The decoding loop, the caches and the drafters are
+ * the engine's own code. The distribution of the first output tokens must equal the target's to 1e-9.
  *
  * Three kinds of drafts are tested. The first is a model with another vocabulary
  * (engine/model/translation.h). Some of its probabilities are zero, and it reads some of the
@@ -291,8 +291,8 @@ static double cheap_rows(int rows)
     return 1 + 0.01 * rows;
 }
 
-/* Opens a session whose matrix of recycled tokens has random contents, the same for every
- * outcome. */
+/* Opens a session. Its matrix of recycled tokens has random contents, which are the same for
+ * every outcome. */
 static struct esp_session *open_scrambled(const char *drafter, const char *verifier)
 {
     struct esp_session *session = open_session(drafter, verifier);

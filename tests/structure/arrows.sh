@@ -88,9 +88,10 @@ check "no two types have the same name" test -z "$twice"; [ -z "$twice" ] || pri
 guards=$(grep -hoE '^#ifndef ESP_[A-Z_0-9]*_H$' $sources | sort | uniq -d)
 check "no two headers have the same guard" test -z "$guards"; [ -z "$guards" ] || printf "    %s\n" $guards
 
-# Continuous integration compiles CUDA to PTX only once, for the oldest architecture. Therefore code may test whether it is
-# device code, but not for which architecture. It must not use __CUDA_ARCH_LIST__ and the feature macros for the same reason.
-# Kernels that begin early are the exception: plugin.cu reads from the compiled code for which architecture it was made.
+# Continuous integration compiles CUDA to PTX only once, for the oldest architecture. So code can test whether it is compiled
+# for a device, but must not test for which architecture. For the same reason, it must not use __CUDA_ARCH_LIST__ or the
+# feature macros. Kernels that begin early are the exception: plugin.cu reads from the compiled code which architecture it
+# was made for.
 asks=$(grep -n '__CUDA_ARCH' kernels/cuda/*.cu kernels/cuda/*.h kernels/*.h |
     grep -v -e '# *ifdef __CUDA_ARCH__$' -e '# *\(el\)\{0,1\}if defined(__CUDA_ARCH__)$' \
         -e '^kernels/cuda/device.h:.*defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= ESP_EARLY_ARCH$')

@@ -53,7 +53,7 @@ check ":regenerate writes another answer" sh -c "! cmp -s '$work/one' '$work/oth
 check ":edit takes the last turn back" sh -c "! grep -q '^│ > And the queen' '$work/edited'"
 check ":edit puts the last turn into the input line" shown "$work/edited" '^> And the queen?'
 check "a changed prompt can be sent" shown "$work/fox" '^│ > And the fox?'
-check "the turn before the edited one stays" shown "$work/fox" '^│ > Who was the king?'
+check "the turn before the edited turn is unchanged" shown "$work/fox" '^│ > Who was the king?'
 check ":system takes effect in the next conversation" shown "$work/system" ':clear starts another'
 
 $ESPALIER replay "$work/chat.esp.jsonl" --plain >"$work/plain" 2>&1

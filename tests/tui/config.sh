@@ -111,7 +111,7 @@ configured 'temp -3' ''
 check "an error of the engine names the line" dumped 'line 1: temp takes a number from 0 to 100'
 head -c 20000 /dev/urandom >"$file"
 ESPALIER_SCRIPT=/dev/null fails 1 'settings, line' $ESPALIER --config "$file"
-check "random bytes give an error" [ $? = 0 ]
+check "a configuration file of random bytes is refused" [ $? = 0 ]
 check "an error message shows no control characters of the file" refused '\033[2J\033]0;x\a 1' \
     "there is no setting '?.2J?.0;x?'"
 
@@ -130,7 +130,7 @@ cp "$work/elsewhere" "$file"
 play "size 100x24
 wait
 $dump" --config "$file"
-check "theme and models are found from another folder" dumped '^ espalier   fairytale-draft   ar'
+check "the saved theme and models are found when the program runs in another folder" dumped '^ espalier   fairytale-draft   ar'
 
 printf '%s\n' 'size 100x24' wait 'type :drafter ar' 'key Enter' 'type :verifier nss' 'key Enter' wait \
     'type :drafter auto' 'key Enter' 'type :verifier auto' 'key Enter' wait 'type :config save' 'key Enter' \
@@ -152,7 +152,7 @@ open 100x30
 run -n 8
 check "the program starts without a file" see ready
 keys ':theme light' Enter F4 ':hidden node' Enter ':temp 0.5' Enter
-check "a setting changes on the terminal" see 'temp = 0.5'
+check "a setting can be changed on the terminal" see 'temp = 0.5'
 keys ':quit' Enter
 check "the program ends" left 0
 check "no configuration file was written" [ ! -e "$config" ]

@@ -81,7 +81,7 @@ keys :clear! Enter F5 'Once upon a time' Enter
 check "step mode stops after a draft pass" see 'Draft pass 1'
 keys Space
 check "Space runs one stage" see 'Draft pass 2\|tree is drafted'
-check "the stages follow each other up to the last" steps_to 'drafted levels\|levels were accepted'
+check "Space runs all stages in order, up to the last stage" steps_to 'drafted levels\|levels were accepted'
 keys F5
 check "F5 continues without stops" see 'token limit reached'
 keys ':drafter linear:K=4' Enter ':set n=200' Enter ':break path 1' Enter Enter

@@ -32,7 +32,7 @@ wait
 $dump" -n 20
 check ":model loads another model" dumped 'fairytale-draft, draft none, on '
 check "the header names the newly loaded model" dumped '^ espalier   fairytale-draft   ar, greedy, cpu'
-check "the text stays after another model was loaded" dumped '^│ Once upon a time'
+check "loading another model keeps the text" dumped '^│ Once upon a time'
 play "size 200x24
 wait
 type $prompt
@@ -54,7 +54,7 @@ key Enter
 wait
 key F8
 $dump" -n 20
-check "if models cannot be loaded, the loaded ones stay in use" same_text "$prompt" 40
+check "if models cannot be loaded, the current models stay in use" same_text "$prompt" 40
 check "a folder that does not exist is named" \
     grep -q "nothing: No such file or directory; the loaded models stay in use" "$work/missing"
 check "a folder without a tokenizer is named" grep -q "tokenizer.json.*; the loaded models stay in use" "$work/without"

@@ -1,5 +1,6 @@
 /* Tests a comparison of two configurations on one text. The first side writes the text, and
- * both sides see the same contexts. Their totals must equal those of separate runs. */
+ * both sides see the same contexts. The totals of each side must equal those of a separate run.
+ */
 #include "engine/compare.h"
 
 #include <string.h>
@@ -23,7 +24,6 @@ struct race {
     struct esp_compare compare;
     struct step steps[MOST];
     int count;
-    int32_t seen[CONTEXT]; /* the text before the second side's iteration */
 };
 
 static void note(struct race *race, bool second, const struct esp_iteration *it)
@@ -38,8 +38,8 @@ static void on_first(void *user, const struct esp_event *event)
         note(user, false, event->iteration);
 }
 
-/* Checks that the text before the second side's iteration is the text that the first side has
- * written. */
+/* Checks each iteration of the second side: it must start after the same tokens that the first
+ * side has written. */
 static void on_second(void *user, const struct esp_event *event)
 {
     struct race *race = user;
@@ -142,7 +142,7 @@ static void lies_side_by_side(const struct race *race)
         CHECK(step->position == last[step->second].position + last[step->second].committed);
         CHECK(step->position >= other->position &&
                   step->position <= other->position + other->committed,
-              "step %d starts at %d, the other's at %d", i, step->position, other->position);
+              "step %d starts at %d, the last step of the other side at %d", i, step->position, other->position);
         last[step->second] = *step;
     }
 }

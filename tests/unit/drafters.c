@@ -1,5 +1,5 @@
-/* Tests what every drafter must do. With any settings, the text must be that of plain decoding,
- * with few passes. Every cut node must have a reason. Changed settings must take effect at the
+/* Tests what every drafter must do. With any settings, a drafter must give the text of
+ * plain decoding and need few passes. Every cut node must have a reason. Changed settings must take effect at the
  * next iteration. In special cases, different drafters must draft the same trees. */
 #include <math.h>
 #include <stdio.h>

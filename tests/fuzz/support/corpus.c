@@ -1,7 +1,7 @@
 /* corpus.c - the main() of a harness without libFuzzer. It runs every input of the corpus.
  *
- * Each input runs in a separate process. If one crashes, leaks or hangs, the program prints the
- * name of its file and runs the other inputs. If there are arguments, they name the files to
+ * Each input runs in a separate process. If an input makes it crash, leak or hang, the program
+ * prints the name of the input's file and continues with the next input. If there are arguments, they name the files to
  * run instead of the corpus.
  */
 #include "tests/fuzz/support/fuzz.h"
