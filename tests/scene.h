@@ -45,8 +45,8 @@ void scene_close(struct scene *scene);
 /* Sets the scene's state: the models are loaded, and no prompt has been typed. */
 void scene_ready(struct scene *scene);
 void scene_prompt(struct scene *scene);
-/* Adds iteration number `index`, with the scene's tree. Each iteration has slightly
- * different numbers. */
+/* Adds iteration number `index`, with the scene's tree. Each iteration has slightly different
+ * numbers. */
 void scene_iteration(struct scene *scene, int index);
 /* Opens the scene and adds the prompt and seven iterations. */
 void scene_telling(struct scene *scene, int width, int height);

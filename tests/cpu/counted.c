@@ -205,6 +205,6 @@ int main(int argc, char **argv)
         compare(choices[best], best, count);
     }
     if (count > 1)
-        compare("the best of each prompt", -1, count);
+        compare("the best choice for each prompt", -1, count);
     return 0;
 }

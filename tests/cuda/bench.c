@@ -4,9 +4,9 @@
  *
  * The models are the built-in pair, enlarged (engine/model/inflate.h). The enlarged target
  * accepts as many draft tokens as a trained target would. Its passes take as long as those of
- * any model of the same size. The target is enlarged in memory. The draft has at most
- * 120 MB; it is written to FOLDER (default: TMPDIR or /tmp) and removed at the end. --try uses
- * small sizes and few repetitions, to test this program.
+ * any model of the same size. The target is enlarged in memory. The draft has at most 120 MB;
+ * it is written to FOLDER (default: TMPDIR or /tmp) and removed at the end. --try uses small
+ * sizes and few repetitions, to test this program.
  *
  * Times are medians of repetitions within this run, measured by the device. "Idle" is the
  * fraction of a generation's time in which the device executed no call.

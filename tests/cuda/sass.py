@@ -106,7 +106,8 @@ def copies_in(loop):
 
 
 def main_loops(instructions):
-    """Returns the loops that contain products and copies, the shortest first. If loops overlap, only the shortest is returned."""
+    """Returns the loops that contain products and copies, the shortest first. If loops overlap, only the shortest is
+    returned."""
     found = []
     for loop in filter(copies_in, loops(instructions)):
         if all(loop[-1].address < other[0].address or loop[0].address > other[-1].address for other in found):

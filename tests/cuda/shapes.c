@@ -54,7 +54,8 @@ static const struct shape shapes[] = {
     {"Llama 3.2 3B", 28, 3072, 24, 8, 128, 8192, 128256, true, 0, 0},
     {"Qwen 3 4B", 36, 2560, 32, 8, 128, 9728, 151936, true, 0, 0},
 };
-/* The shapes for --try. The last of them replaces the third and all later shapes. */
+/* With --try, these shapes replace the shapes above. The last one replaces all shapes from the
+ * third on. */
 static const struct shape small_shapes[] = {
     {"a small one", 4, 256, 4, 2, 64, 256, 100, true, 0, 0},
     {"a small mixture", 1, 64, 2, 1, 32, 64, 50, false, 8, 2},
@@ -496,8 +497,8 @@ static int predict(const struct esp_backend *backend, const struct esp_model_des
     return count < 0 ? 0 : count;
 }
 
-/* Returns the predicted seconds of a pass, or 0 if there is no prediction. A captured pass
- * runs the smallest graph that has enough rows, so it takes as long as a pass of that size. */
+/* Returns the predicted seconds of a pass, or 0 if there is no prediction. A captured pass runs
+ * the smallest graph that has enough rows, so it takes as long as a pass of that size. */
 static double predicted_seconds(const struct esp_backend *backend,
                                 const struct esp_model_desc *desc, int rows, int context)
 {

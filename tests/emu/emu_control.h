@@ -2,10 +2,10 @@
  *
  * Environment variables control the emulator without these functions: ESPALIER_EMU_DEVICES,
  * ESPALIER_EMU_DRIVER and ESPALIER_EMU_LT (versions), ESPALIER_EMU_MEMORY (bytes),
- * ESPALIER_EMU_NCCL=0 (this machine has no NCCL), ESPALIER_EMU_NODE (bytes of a node of a
- * graph), ESPALIER_EMU_SMS (multiprocessors), ESPALIER_EMU_SHARED (kilobytes),
- * ESPALIER_EMU_SEED, ESPALIER_EMU_FAIL (number of the call that fails), ESPALIER_EMU_LEAKS=1
- * (print at exit which objects were never released).
+ * ESPALIER_EMU_NCCL=0 (the machine has no NCCL), ESPALIER_EMU_NODE (bytes of each graph node),
+ * ESPALIER_EMU_SMS (multiprocessors), ESPALIER_EMU_SHARED (kilobytes), ESPALIER_EMU_SEED,
+ * ESPALIER_EMU_FAIL (number of the call that fails), ESPALIER_EMU_LEAKS=1 (print at exit which
+ * objects were never released).
  */
 #ifndef EMU_CONTROL_H
 #define EMU_CONTROL_H

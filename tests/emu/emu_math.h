@@ -127,7 +127,6 @@ static inline unsigned long long __brevll(unsigned long long x)
     return (unsigned long long)__brev((unsigned)x) << 32 | __brev((unsigned)(x >> 32));
 }
 
-/* Byte i of the result is byte (selector >> 4 i & 7) of high:low. */
 static inline int __dp4a(int a, int b, int sum)
 {
     for (int i = 0; i < 4; i++)
@@ -135,6 +134,7 @@ static inline int __dp4a(int a, int b, int sum)
     return sum;
 }
 
+/* Byte i of the result is byte (selector >> 4 i & 7) of high:low. */
 static inline unsigned __byte_perm(unsigned low, unsigned high, unsigned selector)
 {
     unsigned long long bytes = (unsigned long long)high << 32 | low;

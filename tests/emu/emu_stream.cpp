@@ -2,9 +2,9 @@
  *
  * Work waits in its stream until the host waits for the stream. Before a stream runs, all work
  * that it depends on runs: work of other streams before an event that the stream waits for, and
- * work of the default stream. (The default stream and blocking streams wait for each
- * other's earlier work.) The seed decides whether other streams run earlier than they must. So
- * a missing dependency gives a wrong result with some seeds.
+ * work of the default stream. (The default stream and blocking streams wait for each other's
+ * earlier work.) The seed decides whether other streams run earlier than they must. So a
+ * missing dependency gives a wrong result with some seeds.
  */
 #include <chrono>
 #include <deque>

@@ -1,6 +1,6 @@
 /* Fuzzes a chat template and a conversation. The program need not recognise the template. Every
- * format must be able to write the conversation. The parts of
- * the result that come from messages must not overlap, and must be in order. The input has the parts chat_template.jinja,
+ * format must be able to write the conversation. The parts of the result that come from
+ * messages must not overlap, and must be in order. The input has the parts chat_template.jinja,
  * tokenizer_config.json and text. */
 #include "engine/chat/chat.h"
 

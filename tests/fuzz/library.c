@@ -5,9 +5,9 @@
  *
  * The input changes a small library. Each line has the number of a page, an offset in the page,
  * and the bytes to write at this offset, as hexadecimal digits. A line without digits truncates
- * the file at this offset.
- * Page 0 means the journal of session 1, which a killed program has left. Its offsets start at
- * the beginning of the journal. A line "seal" corrects the checksums of the journal's records.
+ * the file at this offset. Page 0 means the journal of session 1, as a killed program would
+ * leave it. Its offsets start at the beginning of the journal. A line "seal" corrects the
+ * checksums of the journal's records.
  */
 #include "sessions/library.h"
 

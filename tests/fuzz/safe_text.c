@@ -51,7 +51,8 @@ static void wrap(const char *bytes, size_t length, int flags, int width)
     const struct esp_wrap lines = {bytes, length, width, flags};
     for (size_t at = 0; at < length;) {
         size_t end = esp_wrap_line(&lines, at, length);
-        FUZZ_REQUIRE(end > at && end <= length, "the line that begins at byte %zu is not empty", at);
+        FUZZ_REQUIRE(end > at && end <= length, "the line that begins at byte %zu is not empty",
+                     at);
         at = end;
     }
 }

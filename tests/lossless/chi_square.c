@@ -167,7 +167,7 @@ TEST(drafts_of_another_vocabulary_do_not_change_the_distribution)
     }
 }
 
-/* ------------------------------------------------------------------ deliberate biases */
+/* --------------------------------------------------------- verifiers with a deliberate bias */
 
 /* A biased verifier. After a rejection, it draws the token from p, not from the residual. */
 static int from_p(struct esp_verify *v, const struct esp_site *site, struct esp_residual *left)

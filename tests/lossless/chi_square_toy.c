@@ -1,6 +1,6 @@
 /* Chi-square tests on the toy backend. Its passes are cheap, so the tests use many tokens and
- * detect even small biases. The tests run complete sessions at several temperatures and
- * values of top-p. The drafters sample their tokens. In some sessions, the node limit or the context
+ * detect even small biases. The tests run complete sessions at several temperatures and values
+ * of top-p. The drafters sample their tokens. In some sessions, the node limit or the context
  * cuts off trees. A correct program fails with a probability of one in a thousand. */
 #include <math.h>
 #include <stdio.h>

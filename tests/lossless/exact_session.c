@@ -1,6 +1,7 @@
 /* Tests whole iterations of sessions on the toy models. The tests enumerate every draw of the
  * draft and every decision of the verifier. The decoding loop, the caches and the drafters are
- * the engine's own code. The distribution of the first output tokens must equal the target's to 1e-9.
+ * the engine's own code. The distribution of the first output tokens must equal the target's to
+ * 1e-9.
  *
  * Three kinds of drafts are tested. The first is a model with another vocabulary
  * (engine/model/translation.h). Some of its probabilities are zero, and it reads some of the

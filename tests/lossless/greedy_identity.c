@@ -233,8 +233,8 @@ TEST(every_drafter_equals_plain_decoding_with_a_draft_of_another_vocabulary)
     }
 }
 
-/* Each instruction set has separate code for matrix products, and AMX adds in a different order.
- */
+/* Each instruction set has separate code for matrix products, and AMX adds in a different
+ * order. */
 EACH_ISA(every_drafter_equals_plain_decoding_with_each_instruction_set)
 {
     const struct esp_engine_options options = {.backend = "cpu", .threads = 1};

@@ -10,7 +10,7 @@ tokens() { # prints the number of tokens of the text
 gone() { # PATTERN: waits until PATTERN is no longer on the screen
     wait_until sh -c "! $terminal capture-pane -p -t main | grep -q -e '$1'"
 }
-click() { # COLUMN ROW, counted from 1: presses and releases the mouse button there
+click() { # COLUMN ROW, counted from 1: clicks with the mouse at this place of the screen
     keys "$(printf '\033[<0;%d;%dM\033[<0;%d;%dm' "$1" "$2" "$1" "$2")"
 }
 begin() { # WIDTHxHEIGHT: opens a terminal of this size, starts the program, and generates a text

@@ -212,7 +212,7 @@ TEST(acceptance_by_depth_matches_the_formula)
     }
 }
 
-/* ------------------------------------------------------------------ expected tokens */
+/* ------------------------------------------------------------ the expected number of tokens */
 
 static double difference, variance;
 

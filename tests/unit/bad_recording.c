@@ -1,6 +1,6 @@
 /* Tests recordings with errors. Each kind of error is refused with a message that names the
- * line, and unknown fields are ignored. The program must also
- * survive reading and drawing thousands of mutations of real recordings. */
+ * line, and unknown fields are ignored. The program must also survive reading and drawing
+ * thousands of mutations of real recordings. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* batch_invariant.c - tests a promise of kernels.h, bit by bit: the logits of a row depend only
+/* batch_invariant.c - tests a guarantee of kernels.h: every bit of a row's logits depends only
  * on the tokens and positions that the row sees.
  *
  * The reference is plain decoding, one row at a time, on one thread of the portable build.
@@ -349,8 +349,8 @@ static void decode_paths(struct runner *plain, const struct random_tree *t, int 
 }
 
 /* Compares the logits of tree nodes with the logits of plain decoding on the path to each node.
- * Decoding the paths one by one takes most of the time. So if `plain` is NULL, the logits of an earlier call with the same seed and
- * the same reference are used. */
+ * Decoding the paths one by one takes most of the time. So if `plain` is NULL, the logits of an
+ * earlier call with the same seed and the same reference are used. */
 static void check_trees(struct runner *r, struct runner *plain,
                         const struct random_shape *shape, unsigned long long seed)
 {

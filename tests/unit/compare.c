@@ -142,7 +142,8 @@ static void lies_side_by_side(const struct race *race)
         CHECK(step->position == last[step->second].position + last[step->second].committed);
         CHECK(step->position >= other->position &&
                   step->position <= other->position + other->committed,
-              "step %d starts at %d, the last step of the other side at %d", i, step->position, other->position);
+              "step %d starts at %d, the last step of the other side at %d", i, step->position,
+              other->position);
         last[step->second] = *step;
     }
 }
@@ -249,7 +250,7 @@ TEST(both_sides_fill_the_context)
         esp_session_tokens(race.first, &length);
         esp_session_tokens(race.compare.second, &own);
         CHECK(length == 60 && own == 60, "%d and %d tokens", length, own);
-        run(&race, 10, -1); /* the text is complete already */
+        run(&race, 10, -1); /* has no effect, because the text is already complete */
         close_race(&race);
     }
     toy_close(&toy);

@@ -2,9 +2,9 @@
  *
  * On the emulator, the test repeats a short use of the backend: it opens a model, a cache and
  * rows, runs passes as graphs and with cuBLASLt, draws tokens, and compacts the cache. In each
- * repetition, a different call fails, or memory runs out earlier. Every failure must give a status and an error
- * message, no memory may stay allocated, and the next use must succeed. A real GPU cannot be
- * made to fail, so the test uses the backend of a real GPU only once.
+ * repetition, a different call fails, or memory runs out earlier. Every failure must give a
+ * status and an error message, no memory may stay allocated, and the next use must succeed. A
+ * real GPU cannot be made to fail, so the test uses the backend of a real GPU only once.
  */
 #include <dlfcn.h>
 #include <math.h>
@@ -290,7 +290,7 @@ TEST(too_little_memory_is_reported_and_leaks_nothing)
     free(model);
 }
 
-/* ------------------------------------------------------------------ after a failure */
+/* -------------------------------------------------------------- the backend after a failure */
 
 enum { ASKED = 2, BEST = 4 };
 
@@ -544,7 +544,7 @@ TEST(a_driver_that_is_too_old_is_reported)
     backend->ops->close(backend);
 }
 
-/* ------------------------------------------------------------------ without cuBLASLt */
+/* --------------------------------------------------------------- a backend without cuBLASLt */
 
 static void read_logits(struct life *l, bool exact, float *logits)
 {
@@ -630,7 +630,7 @@ TEST(shapes_without_a_cublaslt_algorithm_use_our_own_products)
     free(l.model);
 }
 
-/* ------------------------------------------------------------------ memory of graphs */
+/* ------------------------------------------------------------------ memory that graphs take */
 
 /* Captures graphs. Each of their nodes takes `node` bytes of the device's memory. All graphs
  * may take `graph_bytes`, and the device has `memory` bytes. Returns how many bytes the graphs

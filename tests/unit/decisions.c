@@ -136,7 +136,8 @@ static void check_test(const char *text, int node, int tested)
     if (!rounds_to(u, (double)n->u) || !rounds_to(chance, (double)n->acceptance))
         fail(node, text, "the sentence has other numbers than the event");
     if (below != (n->verdict == ESP_ACCEPTED) || n->drawn)
-        fail(node, text, "the event says that the node was not tested, or had the other result");
+        fail(node, text,
+             "the event says that the node was not tested, or had the other result");
 }
 
 /* Returns the token that is quoted after the words `before`. */

@@ -1,6 +1,7 @@
-/* Tests what every drafter must do. With any settings, a drafter must give the text of
- * plain decoding and need few passes. Every cut node must have a reason. Changed settings must take effect at the
- * next iteration. In special cases, different drafters must draft the same trees. */
+/* Tests what every drafter must do. With any settings, a drafter must give the text of plain
+ * decoding and need few passes. Every cut node must have a reason. Changed settings must take
+ * effect at the next iteration. In special cases, different drafters must draft the same trees.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -348,7 +349,7 @@ TEST(parameters_are_checked_against_each_other)
     toy_close(&toy);
 }
 
-/* ------------------------------------------------------------------ assisted and ngram */
+/* -------------------------------------------------------------- drafters assisted and ngram */
 
 /* Returns the largest depth that a tree can have with the remaining tokens. */
 static int left_of(const struct esp_iteration *it)

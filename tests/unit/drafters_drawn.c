@@ -139,7 +139,7 @@ TEST(a_small_tree_leaves_out_draws_by_their_number)
     drafting_close(&d);
 }
 
-/* ------------------------------------------------------------------ without replacement */
+/* ---------------------------------------------------------------- draws without replacement */
 
 /* Checks the joint distribution of three children of the root. With four tokens, there are 24
  * outcomes. */
@@ -435,7 +435,7 @@ TEST(no_other_choice_of_draws_is_expected_to_accept_more)
     }
 }
 
-/* ------------------------------------------------------------------ dyspec-layer */
+/* ------------------------------------------------------------------ drafter dyspec-layer */
 
 TEST(dyspec_layer_draws_all_above_the_threshold)
 {
@@ -507,10 +507,10 @@ TEST(dyspec_layer_takes_one_pass_per_depth)
     drafting_close(&d);
 }
 
-/* ------------------------------------------------------------------ the input of verifiers */
+/* ----------------------------------------------------- the distributions that verifiers get */
 
-/* Counts the rows of q that were compared. They are compared when drafting ends, because a
- * verifier may change them. */
+/* Counts the rows of q that were compared. The test compares the rows when drafting ends,
+ * because a verifier can change them later. */
 static int rows_compared;
 static double drafted_at;
 

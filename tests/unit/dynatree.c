@@ -291,8 +291,8 @@ TEST(fixed_drafts_the_papers_tree)
     }
 }
 
-/* With prune=stop, nodes that are not expanded are verified, too, as in the programs that the
- * papers' authors released. */
+/* With prune=stop, nodes that are not expanded are still verified. The programs that the
+ * papers' authors released do the same. */
 TEST(fixed_only_stops_at_the_threshold)
 {
     struct plain_rule rule = {
@@ -370,7 +370,7 @@ TEST(dynatree_depth_follows_the_cost_of_a_layer)
     CHECK(grown > 5 && shrunk > 5 && held > 5, "%d, %d and %d", grown, shrunk, held);
 }
 
-/* ------------------------------------------------------------------ the released program */
+/* ---------------------------------------------------- the program that the authors released */
 
 /* The state of the authors' class TreeSpeculativeGeneratorV2AdaptiveV3. The two functions below
  * are methods of this class. */

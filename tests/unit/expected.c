@@ -164,8 +164,8 @@ TEST(the_automaton_copies_from_its_seed)
     CHECK(esp_suffix_read(&s, said, 3) == ESP_OK);
     CHECK(esp_suffix_guess(&s, &plan, guesses, &match) == 1 && match == 2);
     CHECK(guesses[0].token == 5 && esp_suffix_back(&s, &guesses[0]) == 0);
-    /* The automaton may copy nothing after the end of the seed, not even the beginning of the
-     * text. */
+    /* The automaton must not copy tokens that follow the end of the seed, not even the
+     * beginning of the text. */
     CHECK(esp_suffix_read(&s, again, 3) == ESP_OK);
     CHECK(esp_suffix_guess(&s, &plan, guesses, &match) == 0);
     /* If the text is shortened, the automaton keeps the seed. */

@@ -189,7 +189,7 @@ TEST(drawn_tokens_are_distinguished_from_accepted_ones)
     toy_close(&toy);
 }
 
-/* ------------------------------------------------------------------ numbers of the verifier */
+/* ------------------------------------------------------ the verifier's numbers in a formula */
 
 static int weights, remainders;
 

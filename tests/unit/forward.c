@@ -466,7 +466,7 @@ EACH_BACKEND(an_unknown_type_is_refused)
     close_setup(&s);
 }
 
-/* ------------------------------------------------------------------ states of many keys */
+/* ------------------------------------------------------------------ states with many keys */
 
 enum {
     MANY_KEYS = 260,

@@ -29,7 +29,8 @@ static const struct {
 enum { MOVING = sizeof moving / sizeof *moving };
 
 static int moves,
-    causes[2][2]; /* changes within iterations, counted by cause (share, levels) and direction */
+    causes[2]
+          [2]; /* changes within iterations, counted by cause (share, levels) and direction */
 static int jumps; /* the number of changes between iterations */
 static double before[MOVING];
 
@@ -170,7 +171,7 @@ TEST(a_chain_grows_when_all_its_nodes_were_accepted)
     CHECK(causes[1][0] > 50 && causes[1][1] > 20, "%d down, %d up", causes[1][0], causes[1][1]);
 }
 
-/* A recording may contain any numbers. The sentence must not name a cause that they
+/* A recording can contain any numbers. The sentence must not name a cause that the numbers
  * contradict. */
 TEST(a_sentence_does_not_contradict_the_numbers)
 {

@@ -234,8 +234,8 @@ TEST(arguments_are_copied_at_the_launch)
     CHECK(s.host[1] == 2.0f && what == 1000.0f, "%g", s.host[1]);
 }
 
-/* Returns in how many of 16 runs stream b sees the result of stream a. If `wait` is set,
- * stream b waits for an event that stream a records after its result. */
+/* Returns in how many of 16 runs stream b sees the result of stream a. If `wait` is set, stream
+ * b waits for an event that stream a records after its result. */
 static int times_seen(bool wait)
 {
     int seen = 0;
@@ -413,7 +413,8 @@ TEST(launches_that_a_GPU_refuses_return_an_error)
     CHECK(launch(1, 32, 49153) == cudaErrorInvalidValue,
           "a launch cannot use more shared memory than the default limit");
     OK(cudaFuncSetAttribute(touch, cudaFuncAttributeMaxDynamicSharedMemorySize, 100000));
-    CHECK(launch(1, 32, 100000) == cudaSuccess, "a launch can use the shared memory that was requested");
+    CHECK(launch(1, 32, 100000) == cudaSuccess,
+          "a launch can use the shared memory that was requested");
     CHECK(launch(1, 32, 100001) == cudaErrorInvalidValue, "more than requested");
     CHECK(cudaFuncSetAttribute(touch, cudaFuncAttributeMaxDynamicSharedMemorySize, 300000) ==
               cudaErrorInvalidValue,

@@ -1,8 +1,8 @@
 /* corpus.c - the main() of a harness without libFuzzer. It runs every input of the corpus.
  *
- * Each input runs in a separate process. If an input makes it crash, leak or hang, the program
- * prints the name of the input's file and continues with the next input. If there are arguments, they name the files to
- * run instead of the corpus.
+ * Each input runs in a separate process. If this process crashes, leaks or hangs, the program
+ * prints the name of the input's file and continues with the next input. If there are
+ * arguments, they name the files to run instead of the corpus.
  */
 #include "tests/fuzz/support/fuzz.h"
 
