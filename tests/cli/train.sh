@@ -8,8 +8,8 @@ train="$ESPALIER train head --text $work/text -n 600 --length 24 --batch 2 --see
 
 $train --loss talf:every=6 --epochs 2 -o "$work/head" >"$work/out" 2>"$work/err"
 check "training a head succeeds" test $? -eq 0
-check "progress has no escape codes" sh -c "! grep -q '$(printf '\033')' '$work/err' && ! grep -q '$(printf '\r')' '$work/err'"
-check "progress has the step, the loss and the time left" grep -q \
+check "the progress output contains no escape codes" sh -c "! grep -q '$(printf '\033')' '$work/err' && ! grep -q '$(printf '\r')' '$work/err'"
+check "the progress output shows the step, the loss and the time left" grep -q \
     '^training, epoch 1 of 2, step [0-9]* of 24, loss [0-9.]*, .* left$' "$work/err"
 check "each epoch is evaluated" grep -q '^epoch 2, on the held-out pieces, by depth: overlap 0\.' "$work/err"
 check "the result is evaluated at every depth" test "$(grep -c '^ *[0-2]  *[0-9.]*  *[0-9.]*  *[0-9.]*$' "$work/out")" = 3
@@ -33,7 +33,7 @@ if [ -e "$work/parts/checkpoint" ]; then
     $again --resume -o "$work/parts" >/dev/null 2>&1
     check "--resume completes the training" test $? -eq 0
 else
-    check "training ended before the signal" test $code -eq 0
+    check "training succeeds if it ends before the signal" test $code -eq 0
 fi
 check "the head is bit-identical to that of uninterrupted training" cmp "$work/whole/model.safetensors" "$work/parts/model.safetensors"
 
@@ -82,7 +82,7 @@ check "a second --text is refused" fails 1 "name all files after one" \
 check "training without -o is refused" fails 1 "folder to make: -o DIR" $ESPALIER train head --text "$work/text"
 check "train head refuses a text file that does not exist" fails 1 "none" $ESPALIER train head --text "$work/none" -o "$work/x"
 check "an unknown loss is refused" fails 1 "no loss mse for a draft head; choose eagle" $train --loss mse -o "$work/x"
-check "a parameter of another loss is refused" fails 1 "eagle" $train --loss eagle:k=4 -o "$work/x"
+check "a parameter that belongs to another loss is refused" fails 1 "eagle" $train --loss eagle:k=4 -o "$work/x"
 check "a folder that contains a model is refused" fails 1 "add --force" $train -o "$work/head"
 check "--resume without a checkpoint is refused" fails 1 "train without --resume" $train --resume -o "$work/y"
 check "an unknown kind of training is refused" fails 2 "nothing called 'tail'" $ESPALIER train tail

@@ -38,7 +38,7 @@ check "without --write the preset is unchanged" cmp -s engine/models/fairytale-t
 check "--temp 0 gives one table" test "$(grep -c ' wins: ' "$work/table")" = 1
 $tune $models -f "$work/prompts" --temp 0 --write >"$work/table"
 check "tune --write succeeds" test $? -eq 0
-check "--write names the file" grep -q "$work/target/espalier.json" "$work/table"
+check "tune --write prints the name of the file" grep -q "$work/target/espalier.json" "$work/table"
 check "inspect shows the preset" test "$(preset preset)" = "$(winner 1)"
 check "the preset for sampling is unchanged" test -n "$before" -a "$(preset sampling_preset)" = "$before"
 check "no temporary file is left" test "$(ls "$work/target" | grep -c espalier)" = 1
@@ -51,18 +51,18 @@ mkdir "$work/parsed"
 cp "$work/json" "$work/parsed/config.json" # inspect reports whether the file is JSON
 check "the JSON output can be parsed" sh -c "$ESPALIER inspect '$work/parsed' 2>&1 | grep -q 'config.json' &&
     ! $ESPALIER inspect '$work/parsed' 2>&1 | grep -q 'not valid JSON'"
-check "JSON has both temperatures" test "$(value temperature)" = "0 0.8"
-check "JSON has plain decoding for both temperatures" test "$(grep -c '"drafter":	"ar"' "$work/json")" -ge 2
-check "plain decoding has speed 1 in JSON" test \
+check "the JSON output has both temperatures" test "$(value temperature)" = "0 0.8"
+check "the JSON output has plain decoding at both temperatures" test "$(grep -c '"drafter":	"ar"' "$work/json")" -ge 2
+check "in the JSON output, plain decoding has speed 1" test \
     "$(grep -A 8 '"drafter":	"ar",' "$work/json" | grep -c '"speedup":	1$')" = 2
-check "JSON has the winner that was written" test "$(value best)" = \
+check "the JSON output has the winner that was written to the file" test "$(value best)" = \
     "$(echo "$(preset preset) $(preset sampling_preset)" | tr -d ,)"
-check "JSON has the name of the file" test "$(value written)" = "$work/target/espalier.json"
+check "the JSON output has the name of the file" test "$(value written)" = "$work/target/espalier.json"
 
 mv "$work/target/espalier.json" "$work/kept.json"
 ln -s ../kept.json "$work/target/espalier.json"
 $tune $models -f "$work/prompts" --temp 0 --write >"$work/table"
-check "a symbolic link stays a link" test -L "$work/target/espalier.json" -a "$(preset preset)" = "$(winner 1)"
+check "tune --write does not replace a symbolic link" test -L "$work/target/espalier.json" -a "$(preset preset)" = "$(winner 1)"
 
 $tune --target "$work/target" -f "$work/prompts" --temp 0 >"$work/table" 2>"$work/err"
 check "without a draft model the other drafters are measured" grep -q '^ngram  ' "$work/table"

@@ -55,7 +55,7 @@ small tests/vectors/logits/qwen3-5
 check "a session of a target with recurrent layers is reproduced" keeps 7 --target "$work/qwen3-5" --draft "$work/qwen3-5" --temp 0 --drafter dynatree
 check "a sampled session of a target with recurrent layers is reproduced" keeps 8 --target "$work/qwen3-5" --draft none --temp 0.8 --drafter ngram
 
-check "a session is reproduced even if another draft, a copy of the target, is used" $sessions verify 7 --draft self:q4_0
+check "a session is reproduced even if the draft is now a copy of the target" $sessions verify 7 --draft self:q4_0
 check "models with another vocabulary are refused" fails 1 "session 5 has a different vocabulary from these models" \
     $sessions verify 5 --target $target
 mv "$work/eagle" "$work/away"

@@ -11,7 +11,7 @@ sources=$(git ls-files '*.c' '*.h' '*.cu' '*.def' 2>/dev/null | grep -v '^tests/
 
 # Each line of $work/includes has a file and a file that it includes.
 grep -Ho '^ *# *include "[^"]*"' $sources | sed 's/: *# *include "/ /; s/"$//' >"$work/includes"
-check "the sources have includes" test "$(wc -l <"$work/includes")" -gt 500
+check "the test finds the includes of the sources" test "$(wc -l <"$work/includes")" -gt 500
 missing=$(cut -d' ' -f2 "$work/includes" | sort -u | while read -r file; do [ -e "$file" ] || echo "$file"; done |
     grep -v '^tests/emu/')
 check "every include names its folder" test -z "$missing"; [ -z "$missing" ] || printf "    %s\n" $missing
@@ -74,7 +74,7 @@ done | xargs nm -o | awk -v from="$(echo "$BUILD/obj/" | wc -c)" '
     $(NF - 1) == "U" { used[NR] = $NF; user[NR] = unit }
     END { for (i in used) if (used[i] in owner && owner[used[i]] != user[i]) print user[i], owner[used[i]] }' |
     sort -u >"$work/calls"
-check "the objects have calls" test "$(wc -l <"$work/calls")" -gt 300
+check "the test finds the calls in the objects" test "$(wc -l <"$work/calls")" -gt 300
 back "$work/calls" >"$work/back"
 check "no file calls a function of a folder with a higher level" test ! -s "$work/back"; cat "$work/back"
 loops "$work/calls" >"$work/loops"

@@ -122,7 +122,7 @@ type And the queen?
 key Enter
 wait" $models -n 8
 $ESPALIER replay "$work/late.esp.jsonl" --plain >"$work/plain" 2>&1
-check "a recording that begins after a turn shows that turn, too" shown "$work/plain" '^│ > Who was the king?'
+check "a recording that begins after a turn also shows that turn" shown "$work/plain" '^│ > Who was the king?'
 check "a recording that begins after a turn shows no control tokens" sh -c "! grep -q 'im_start\|im_end' '$work/plain'"
 
 play "size 100x24
@@ -143,6 +143,6 @@ key Enter
 wait
 dump $work/wrong" $models -n 8
 check ":regenerate without an answer is refused" shown "$work/nothing" 'no answer to regenerate'
-check "with chat none, text is raw" dumped '^│ Once upon a time'
+check "with the setting chat none, the prompt has no turn mark" dumped '^│ Once upon a time'
 check "an unknown format is refused" shown "$work/wrong" 'chat takes auto, none, chatml'
 finish

@@ -124,7 +124,7 @@ check "q closes the help" stays 'F1 q' '^┌ text'
 check "q leaves a pane" stays 'Tab q' '^ Space step   C-c stop   F1'
 check "q leaves a zoomed pane" stays 'Tab F8 q' '┬ tree'
 check "Esc leaves a zoomed pane" stays 'Tab F8 Esc' '┬ tree'
-check "F8 in the input line zooms the text" stays 'F8' '^┌ text [^┬]*┐$'
+check "F8, pressed in the input line, zooms the text pane" stays 'F8' '^┌ text [^┬]*┐$'
 check "the footer shows how to leave the zoom" dumped 'Esc back'
 check "Esc leaves the zoom and does not stop the generation" stays 'F8 Esc' '┬ tree'
 check "a second Esc stops the generation" play_and_see 'stopped' 'key F5
@@ -164,7 +164,7 @@ key C-j
 type second
 key Enter
 wait' -n 4
-check "in a command line, C-j is Enter" play_and_see 'theme = mono' 'type :theme mono
+check "in a command line, C-j acts as Enter" play_and_see 'theme = mono' 'type :theme mono
 key C-j'
 
 check "/SETTING VALUE sets a setting" play_and_see 'theme = mono' 'type /theme mono
@@ -191,7 +191,7 @@ check "/the is completed" play_and_see '^> /theme mono' 'type /the
 key Tab
 type mo
 key Tab'
-check "/themes is a search" play_and_see "not found: 'themes' is not in the text" 'type /themes
+check "/themes searches the text" play_and_see "not found: 'themes' is not in the text" 'type /themes
 key Enter'
 check "in a pane, / always searches, even for the name of a command" play_and_see "not found: 'theme' is not in the tree" 'type Once
 key Enter
@@ -265,7 +265,7 @@ refuses() { # LINE PATTERN: a configuration file with LINE must give an error me
 }
 check "an unknown key is refused" refuses 'bind F99 help' "there is no key 'F99"
 check "an unknown action is refused" refuses 'bind F9 hepl' "there is no action 'hepl' (did you mean help?)"
-check "digits cannot be bound" refuses 'bind F9 digit' 'the action digit is for the keys 0 to 9'
+check "the action digit cannot be bound to another key" refuses 'bind F9 digit' 'the action digit is for the keys 0 to 9'
 check "C-c cannot be bound" refuses 'bind C-c help' 'C-c cannot be bound'
 
 for pair in 'picture :export' 'svg :export' 'slide :export' 'zoom F8' 'exit :quit' 'faster F6' 'save slide :export'; do
@@ -296,7 +296,7 @@ type Once upon a time there was a king
 key Enter
 wait" -n 200 "$@" && dumped 'step mode, iter'
 }
-check ":break says when it will stop" play_and_see 'when a path of more than 3 tokens is accepted' 'type :break path 3
+check ":break says when the generation will stop" play_and_see 'when a path of more than 3 tokens is accepted' 'type :break path 3
 key Enter'
 check "generation stops after a long path" stops 'path 3' 'a path of [4-6] tokens was accepted' \
     --drafter fixed:D=6,B=2 --temp 0

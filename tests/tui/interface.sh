@@ -90,9 +90,9 @@ keys C-c
 check "C-c ends the pause at a breakpoint" see 'ready'
 keys F5 C-d
 check "C-d ends the program" left 0
-check "the history is readable by its owner only" \
+check "only the owner can read the history" \
     [ "$(stat -c %a "$work/state/espalier/history")" = 600 ]
-check "the folder of the history is readable by its owner only" \
+check "only the owner can read the folder of the history" \
     [ "$(stat -c %a "$work/state/espalier")" = 700 ]
 run -n 8
 check "the program starts again" see 'ready'

@@ -91,7 +91,7 @@ key Enter
 wait
 $dump.2"
 check "an existing file is not overwritten" dumped "exists; give another name"
-check "an existing recording stays unchanged" cmp -s "$file" "$work/copy"
+check "an existing recording is not changed" cmp -s "$file" "$work/copy"
 check "a full disk is reported" grep -q "cannot write /dev/full" "$work/screen.2"
 
 play "size 100x24

@@ -348,7 +348,7 @@ type :model $work/preset fairytale-draft
 key Enter
 wait
 $dump" -n 20 --drafter eagle2
-check "a drafter chosen on the command line is kept with other models" dumped '^ espalier .*   eagle2, greedy, cpu'
+check "loading other models keeps a drafter that was chosen on the command line" dumped '^ espalier .*   eagle2, greedy, cpu'
 
 mkdir "$work/other tokens"
 cp engine/models/fairytale-draft/* "$work/other tokens/"

@@ -162,7 +162,7 @@ $dump"
 }
 cursor 'type naïve Käse
 key Left Left'
-check "Left moves by a character, even if it has several bytes" dumped '^> naïve KäXse'
+check "Left moves by one character, even if the character has several bytes" dumped '^> naïve KäXse'
 cursor 'type 漢字
 key Left'
 check "the cursor passes a wide character in one step" dumped '^> 漢X字'
