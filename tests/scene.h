@@ -70,7 +70,7 @@ char *scene_dump(struct scene *scene, bool styles);
 void scene_golden(struct scene *scene, const char *name);
 
 /* Makes a random tree of `count` nodes. Its nodes have all kinds of verdicts, and its accepted
- * path agrees with them. */
+ * path agrees with these verdicts. */
 void scene_random(struct esp_iteration *it, struct esp_node *nodes, int32_t *path, int count,
                   unsigned long long *random);
 

@@ -3,13 +3,14 @@
  *
  *     make bench-counted [BENCH='TEMPERATURE ROW LAYER [CHOICE ...]']
  *
- * A target pass costs 1 for one row, and ROW for each further row. A draft pass costs LAYER
- * for one row, and LAYER * ROW for each further row. ROW can be written as A:N:B. Then each
- * further row costs A up to row number N, and B after that. A CHOICE is a drafter with its
- * settings. Without CHOICEs, forty choices are run. The program compares the first choice (by
- * default `goodput`) with each other choice, prompt by prompt. The prompts are the 24 in
- * tests/prompts-unseen.txt, which no parameter was tuned on. The built-in pair writes 192
- * tokens after each prompt. A drafter keeps what it has learned from one prompt to the next.
+ * A target pass costs 1 for one row, and ROW for each further row. A draft pass costs LAYER for
+ * one row, and LAYER * ROW for each further row. ROW can be written as A:N:B. Then each further
+ * row costs A up to row number N, and B after that. A CHOICE is a drafter with its settings.
+ * Without CHOICEs, forty choices are run. The program compares the first choice (by default
+ * `goodput`) with each other choice, prompt by prompt. The prompts are the 24 in
+ * tests/prompts-unseen.txt. No parameter was tuned on these prompts. The built-in pair writes
+ * 192 tokens after each prompt. A drafter keeps what it has learned from one prompt to the
+ * next.
  */
 #include <math.h>
 #include <stdio.h>

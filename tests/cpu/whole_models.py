@@ -50,7 +50,7 @@ def blocks(kind, rows, columns, rng):
     return kind, made.reshape(rows, -1)
 
 
-# layers, hidden, ffn, heads, key/value heads, head dimension
+# For each shape: layers, hidden size, FFN size, heads, key/value heads, head dimension.
 SHAPES = {"1b": (16, 2048, 8192, 32, 8, 64),     # Llama 3.2 1B
           "0.8b": (24, 1024, 3584, 8, 2, 256),   # Qwen3.5 0.8B: 18 of 24 layers are recurrent
           "full": (24, 1024, 4608, 16, 8, 128),  # about as many bytes as 0.8b, but all layers have attention

@@ -19,7 +19,7 @@ extern "C" {
 #endif
 
 void emu_set_devices(int count);
-void emu_set_driver(int version); /* its newest CUDA version: 12040 is 12.4; 0 is no driver */
+void emu_set_driver(int version); /* newest supported CUDA: 12040 is 12.4; 0 means no driver */
 void emu_set_lt(int version);     /* version of cuBLASLt, initially 13; 0 means none */
 /* Says what cuBLASLt's heuristic returns: algorithms (initially), no algorithm, or an error. */
 enum emu_heuristic { EMU_FINDS, EMU_FINDS_NONE, EMU_REFUSES };

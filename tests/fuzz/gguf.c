@@ -14,7 +14,7 @@
 #include "kernels/model_desc.h"
 #include "tests/fuzz/support/fuzz.h"
 
-enum { ZEROS = 1 << 17, MOST_READ = 64 /* elements, or tensors */, ROOM = 64 /* tokens */ };
+enum { ZEROS = 1 << 17, MOST_READ = 64 /* elements or tensors */, ROOM = 64 /* tokens */ };
 
 static void read_value(const struct esp_gguf_value *value)
 {

@@ -279,7 +279,7 @@ static enum sentence check_sentence(const char *text, int node)
         check_first(text, node, accepted);
         return accepted ? FIRST : NOT_FIRST;
     }
-    fail(node, text, "this sentence is not known to the test");
+    fail(node, text, "the test does not know this sentence");
     return SENTENCES;
 }
 

@@ -124,7 +124,7 @@ static void transcribe(const struct toy *toy, const struct plain_rule *r, const 
 }
 
 /* Checks that both trees have the same kept nodes and the same cut nodes, and that each node
- * has the same path above it. */
+ * has the same path from the root. */
 static void compare(const struct plain_tree *want, const struct esp_tree *got, const char *what)
 {
     CHECK(want->count == got->count, "%s: %d nodes, want %d", what, got->count, want->count);

@@ -91,7 +91,7 @@ static void check_gauges(void *user, const struct esp_event *event)
     const struct esp_iteration *it = event->iteration;
     for (int m = 0; m < MOVING; m++) {
         const struct esp_gauge *g = gauge(it, moving[m].symbol);
-        if (!g || gauge(it, "L1")) /* in `delayed`, K is not a length but a number of paths */
+        if (!g || gauge(it, "L1")) /* drafter `delayed`: K is a number of paths, not a length */
             continue;
         esp_gauge_why(text, sizeof text, it, (int)(g - it->gauges));
         const bool up = g->after > g->before;
