@@ -9,7 +9,7 @@
 struct drafting_setup {
     const char *drafter, *draft_temp;
     int vocabulary, context, max_nodes, top_k;
-    unsigned long long toy_seed, seed; /* for the toy's distributions; for the session */
+    unsigned long long toy_seed, seed; /* seeds of the toy's distributions and of the session */
     double sharpness, temperature;
     esp_observer *observer;
     bool waits; /* true: use toy_backend_that_waits() */

@@ -81,7 +81,7 @@ static void begin(void)
     if (slot + 2 > ESP_MARKS)
         flush();
     keeps[slot] = false;
-    timed_backend->ops = real; /* calls within the timed call are not timed */
+    timed_backend->ops = real; /* calls that the timed call makes are not timed */
     real->mark(timed_backend, slot);
 }
 

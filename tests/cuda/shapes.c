@@ -69,7 +69,7 @@ static const enum esp_dtype MIXED = ESP_DTYPE_COUNT;
 static int runs = 20, contexts[CONTEXTS] = {256, 1024, 8192, 32768};
 static int rows_of[] = {1, 2, 4, 8, 16, 17, 32, 64, 128, 256};
 enum { ROW_COUNTS = sizeof rows_of / sizeof *rows_of, MOST_KINDS = 16 };
-static struct esp_device_speed speed; /* measured, or given by --predict */
+static struct esp_device_speed speed; /* measured, or set by --predict */
 
 static void stop(const char *what, const char *err)
 {

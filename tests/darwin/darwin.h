@@ -1,5 +1,6 @@
 /* darwin.h - imitates macOS: hides functions that macOS lacks, and declares functions that
- * macOS has but this C library hides without _GNU_SOURCE. Included before every file. */
+ * macOS has but this C library hides without _GNU_SOURCE. The test includes it before every
+ * file. */
 #ifndef TEST_DARWIN_H
 #define TEST_DARWIN_H
 

@@ -43,10 +43,10 @@ size_t emu_memory_peak(void); /* the most memory in use since the last call of t
 void emu_set_seed(uint64_t seed);
 
 /* Makes a later call of the runtime or of cuBLASLt fail: 1 is the next call, 2 the call after
- * it, and 0 no call. If `ever_after` is set, all calls after it fail, too, as after a fault on
- * a GPU. A failing call that should release something returns the error, but still releases
- * it. `error` is a cudaError_t. A failing call of cuBLASLt returns an error of cuBLASLt's own
- * type instead. */
+ * it, and 0 no call. If `ever_after` is set, all later calls also fail, as after a fault on a
+ * GPU. A failing call that should release something returns the error, but still releases it.
+ * `error` is a cudaError_t. A failing call of cuBLASLt returns an error of cuBLASLt's own type
+ * instead. */
 void emu_fail_at(long call, int error, bool ever_after);
 long emu_calls(void); /* number of calls since emu_fail_at(), or since the program began */
 

@@ -2,9 +2,9 @@
  *
  * Functions with a rounding mode in their names give the same results as on a GPU. rsqrtf and
  * the approximate functions (__expf, ...) call the functions of the C library. A GPU's results
- * can differ in the last bits, so tests must not depend on these bits. The compiler fuses no
- * multiplication with an addition (-ffp-contract=off), and fmaf() is a true fused multiply-add.
- * Atomics are plain updates, because only one thread runs at a time.
+ * can differ in the last bits, so tests must not depend on these bits. The compiler does not
+ * fuse multiplications with additions (-ffp-contract=off), and fmaf() is a true fused
+ * multiply-add. Atomics are plain updates, because only one thread runs at a time.
  */
 #ifndef EMU_MATH_H
 #define EMU_MATH_H

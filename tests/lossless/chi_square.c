@@ -1,9 +1,8 @@
 /* Chi-square tests on the built-in pair of models. For every allowed pair of drafter and
  * verifier, the generated tokens must follow the target's exact distributions
  * (engine/lossless.h). The seeds are fixed, so the result is always the same. If a change of
- * the program draws other random numbers, a correct program fails with a probability of one in
- * a thousand. The tests must detect verifiers with a deliberate bias.
- */
+ * the program leads to other random numbers, a correct program fails with a probability of one
+ * in a thousand. The tests must detect verifiers with a deliberate bias. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -320,8 +320,8 @@ static int path_to(const struct random_tree *t, int node, int32_t *path)
     return length;
 }
 
-/* Like decode_paths(), for models with recurrent layers. Recurrent states cannot be rolled
- * back, so each path starts from the states after the prefix. */
+/* Does the same as decode_paths() for models with recurrent layers. Recurrent states cannot be
+ * rolled back, so each path starts from the states after the prefix. */
 static void decode_each_path(struct runner *plain, const struct random_tree *t, float *want)
 {
     const struct esp_backend_ops *ops = plain->backend->ops;
@@ -362,7 +362,7 @@ static void check_trees(struct runner *r, struct runner *plain,
     for (int i = 0; i < SIZES - (brief ? 2 : 0); i += brief ? 3 : all ? 1 : 2) {
         struct random_tree tree;
         int prefix = (int)(check_uniform(&seed) * 100);
-        /* rows of other branches, between the prefix and the tree */
+        /* number of rows of other branches between the prefix and the tree */
         int gap = (int)(check_uniform(&seed) * 40);
         random_tokens(tokens, prefix + gap, &seed);
         run_chain(r, tokens, 0, prefix, BATCH);

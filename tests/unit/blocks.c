@@ -18,7 +18,7 @@ static const char *const names[ISAS] = {"generic", "avx2",    "avx512",  "vnni",
 
 struct example {
     struct esp_packed w;
-    char *stored, *packed; /* the rows as in a file, and the same rows as panels */
+    char *stored, *packed; /* the rows as a file stores them, and the same rows as panels */
     float weights[OUTPUTS * COLUMNS], bias[PANELS * ESP_PANEL];
     float x[ROWS * COLUMNS];
 };

@@ -254,7 +254,7 @@ TEST(every_failing_call_with_two_gpus_gives_a_status_and_leaks_nothing)
     random_model_make(model, &wide, 3);
     model->desc.divided = true;
     c.set_devices(2);
-    /* the backend needs enough memory, because it reads a part of it to measure its speed */
+    /* the backend reads a part of this memory to measure the device's speed */
     c.set_memory((size_t)256 << 20);
     fail_each(&c, model, DEVICE_FAULT, false, 41);
     fail_each(&c, model, OUT_OF_MEMORY, false, 151);

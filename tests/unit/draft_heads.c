@@ -3,9 +3,9 @@
  * correctly.
  *
  * A head in tests/vectors/heads belongs to the target in that folder or to the target that
- * target_of() names. An MTP layer may belong to the model in its own folder. Sessions use
- * target and head without a tokenizer. The results of the CUDA backend in exact mode may differ
- * only by rounding to 16 bits.
+ * target_of() names. An MTP layer may belong to the model in its own folder. Sessions use the
+ * target and the head without a tokenizer. The results of the CUDA backend in exact mode may
+ * differ only by rounding to 16 bits.
  */
 #include <cJSON.h>
 #include <math.h>
@@ -149,7 +149,7 @@ static void quantise_model(struct esp_model_desc *d)
     }
 }
 
-/* Opens target and head on the engine's backend. */
+/* Opens the target and the head on the engine's backend. */
 static void open_models(struct esp_engine *e, const char *head, bool quantised_target)
 {
     const struct esp_backend_ops *ops = e->backend->ops;

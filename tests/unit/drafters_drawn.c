@@ -182,7 +182,7 @@ TEST(children_are_drawn_without_replacement)
     }
 }
 
-/* Uses more children of a node than are drawn at a time. */
+/* The drafter needs more children of a node than it draws at a time. */
 TEST(no_child_is_drawn_twice)
 {
     static const char *const specs[] = {"dyspec:N=40", "dyspec-layer:N=40,threshold=0.001"};

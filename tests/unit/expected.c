@@ -189,7 +189,7 @@ TEST(a_long_repetitive_seed_is_limited)
 
 /* ------------------------------------------------------------------ drafters */
 
-/* Gives a session on the toy models an expected text as tokens, because they have no
+/* Gives a session on the toy models an expected text as tokens, because the toy models have no
  * tokenizer. */
 static void expect(struct drafting *d, const int32_t *tokens, int count)
 {
