@@ -183,7 +183,7 @@ int main(int argc, char **argv)
         fail("ROW must be a number, or three numbers A:N:B");
     layer = argc > 3 ? atof(argv[3]) : 0.15;
     if (count > MOST_CHOICES)
-        fail("64 choices at most");
+        fail("there can be at most 64 choices");
     read_prompts("tests/prompts-unseen.txt");
     if (esp_engine_open(&engine, &(struct esp_engine_options){0}, err, sizeof err) < 0)
         fail(err);
@@ -193,10 +193,10 @@ int main(int argc, char **argv)
     double least = INFINITY;
     for (int i = 0; i < prompt_count; i++)
         least = fmin(least, speed[0][i]);
-    printf("%s at temperature %g, a row %s, a draft pass %g: %.3f times plain decoding, at "
-           "least %.3f\n\n",
+    printf("%s at temperature %g, cost of a row %s, cost of a draft pass %g: %.3f times as "
+           "fast as plain decoding, at least %.3f\n\n",
            choices[0], temperature, rows, layer, total[0], least);
-    printf("| against | its speed | mean over prompts | least |\n|---|---:|---:|---:|\n");
+    printf("| compared with | its speed | mean over prompts | least |\n|---|---:|---:|---:|\n");
     for (int k = 0; k < SHOWN && k < count - 1; k++) {
         int best = -1;
         for (int j = 1; j < count; j++)

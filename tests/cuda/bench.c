@@ -199,7 +199,7 @@ static struct esp_session *open_session(struct esp_engine *engine, const char *d
     struct esp_session_options options = {.drafter = drafter};
     int count = esp_tokenize(engine, text, strlen(text), prompt, PREFIX);
     if (count < 1 || count > PREFIX)
-        stop("the prompt", "it does not fit");
+        stop("the prompt", "it does not fit into the context");
     if (esp_session_open(&session, engine, &options, err, sizeof err) < 0)
         stop(drafter, err);
     for (int i = count; i < PREFIX && !strcmp(drafter, "ar"); i++)

@@ -90,7 +90,8 @@ static void draw_figures(struct esp_recording *recording, int iteration)
         if (esp_export(&options, &bytes, &size, err, sizeof err) == 0)
             fuzz_require_safe(bytes, size, "a figure");
         for (size_t at = 0; bytes && i % 2 && at < size; at++)
-            FUZZ_REQUIRE((unsigned char)bytes[at] < 0x7f, "TikZ has byte %02x at %zu",
+            FUZZ_REQUIRE((unsigned char)bytes[at] < 0x7f,
+                         "TikZ must be ASCII, but has byte %02x at %zu",
                          (unsigned char)bytes[at], at);
         free(bytes);
     }

@@ -43,7 +43,8 @@ static void show(const char *bytes, size_t length, int flags)
             FUZZ_REQUIRE((unsigned char)*c < 0x80, "it is ASCII");
         width += shown.width;
     }
-    FUZZ_REQUIRE(width == esp_safe_width(bytes, length, flags), "the width is the sum");
+    FUZZ_REQUIRE(width == esp_safe_width(bytes, length, flags),
+                 "the width of a text is the sum of the widths of its parts");
 }
 
 static void wrap(const char *bytes, size_t length, int flags, int width)

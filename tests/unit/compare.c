@@ -50,9 +50,10 @@ static void on_second(void *user, const struct esp_event *event)
     const int32_t *text = esp_session_tokens(race->first, &length);
     const int32_t *context = esp_session_tokens(race->compare.second, &own);
     int position = event->iteration->position;
-    CHECK(position < length, "the second side starts at %d of %d tokens", position, length);
-    CHECK(memcmp(text, context, (size_t)position * sizeof *text) == 0, "another context at %d",
-          position);
+    CHECK(position < length, "the second side starts at token %d, but the text has %d",
+          position, length);
+    CHECK(memcmp(text, context, (size_t)position * sizeof *text) == 0,
+          "the sides have different contexts at token %d", position);
 }
 
 static void open_race(struct race *race, const char *drafter, const char *second, double temp)
@@ -193,7 +194,7 @@ TEST(a_sampled_text_is_that_of_the_first)
         const int32_t *text = esp_session_tokens(race.first, &length);
         CHECK(length == TOKENS + 4 && memcmp(text, want, sizeof *text * (size_t)length) == 0);
         esp_session_tokens(race.compare.second, &own);
-        CHECK(own == length, "the second side ended at %d of %d", own, length);
+        CHECK(own == length, "the second side ended at token %d of %d", own, length);
         different += race.compare.difference >= 4;
         same_totals(first, race.first, &one);
         lies_side_by_side(&race);

@@ -193,7 +193,8 @@ static void fail_each(const struct controls *c, struct random_model *model, int 
     c->fail_at(0, 0, false);
     int status = live(&l, model, c);
     long calls = c->calls(), last = l.calls;
-    CHECK(status == 0 && last > 50, "without a failure: %d after %ld calls", status, last);
+    CHECK(status == 0 && last > 50, "without a failing call: status %d after %ld calls", status,
+          last);
     for (long call = 1; call <= calls; call += check_quick() ? QUICK_STEP * step : step) {
         c->fail_at(call, error, ever_after);
         status = live(&l, model, c);
@@ -437,8 +438,8 @@ TEST(a_failure_discards_all_deferred_results)
                   name);
             here = untouched; /* from now on, no call may write to `here` */
             status = make_ready(&l);
-            CHECK(status == 0, "after call %zu without %s: %d, %s", i, name, status,
-                  l.backend->ops->failure(l.backend));
+            CHECK(status == 0, "after call %zu, in which %s failed: status %d, %s", i, name,
+                  status, l.backend->ops->failure(l.backend));
             CHECK(memcmp(&here, &untouched, sizeof here) == 0,
                   "call %zu, %s failed: its results were written later", i, name);
         } while (call < calls);

@@ -134,7 +134,7 @@ static void check_test(const char *text, int node, int tested)
     if (below ? !(u < chance) : !(u > chance))
         fail(node, text, "the sentence contradicts its own numbers");
     if (!rounds_to(u, (double)n->u) || !rounds_to(chance, (double)n->acceptance))
-        fail(node, text, "the sentence has other numbers than the event");
+        fail(node, text, "the numbers of the sentence and of the event differ");
     if (below != (n->verdict == ESP_ACCEPTED) || n->drawn)
         fail(node, text,
              "the event says that the node was not tested, or had the other result");
@@ -177,7 +177,7 @@ static void check_missed(const char *text, int node)
     const int32_t token = quoted(text, "the target drew ");
     if (n->verdict != ESP_REJECTED || isfinite(n->u) || token == n->token ||
         token != token_after(n->parent))
-        fail(node, text, "another token came");
+        fail(node, text, "the target drew a different token");
     if (!chance == !was_tested(n->parent))
         fail(node, text, "the distribution of the draw is wrong");
     distribution_after(false, n->parent, p);

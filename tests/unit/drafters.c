@@ -300,7 +300,7 @@ TEST(settings_take_effect_at_the_next_iteration)
             CHECK(drafting_step(&d));
             larger |= it->tree.verified - 1 > cases[i].nodes || it->deepest > cases[i].depth;
         }
-        CHECK(larger, "%s shows no difference", cases[i].drafter);
+        CHECK(larger, "%s: no tree before the change exceeds the new limits", cases[i].drafter);
         drafting_set(&d, cases[i].key, cases[i].value);
         CHECK(esp_session_get(d.session, cases[i].key, value, sizeof value) == 0 &&
                   strcmp(value, cases[i].value) == 0,

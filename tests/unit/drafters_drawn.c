@@ -204,7 +204,7 @@ TEST(no_child_is_drawn_twice)
                 CHECK(d.tree->nodes[u].copies == 1, "%s", specs[i / 2]);
             }
         }
-        CHECK(most > 8, "%s: %d children at most", specs[i / 2], most);
+        CHECK(most > 8, "%s: no node has more than %d children", specs[i / 2], most);
         drafting_close(&d);
     }
 }
@@ -460,7 +460,8 @@ TEST(dyspec_layer_draws_all_above_the_threshold)
         }
         drafting_close(&d);
     }
-    CHECK(small > 20 && limited > 0, "%d trees below N, %d at N", small, limited);
+    CHECK(small > 20 && limited > 0, "%d trees have fewer than N nodes, %d have N", small,
+          limited);
 }
 
 /* The value of a tree is the sum of v over its draws. With the predicted threshold, it must be
@@ -490,8 +491,8 @@ TEST(dyspec_layer_finds_the_threshold_of_n_nodes)
             drafting_close(&d);
         }
         CHECK(nodes[1] > 25 && nodes[1] < 35, "seed %llu: %g nodes", seed, nodes[1]);
-        CHECK(worth[1] > 0.9 * worth[0], "seed %llu: sum of v %g, dyspec's %g", seed, worth[1],
-              worth[0]);
+        CHECK(worth[1] > 0.9 * worth[0], "seed %llu: the sum of v is %g, that of dyspec %g",
+              seed, worth[1], worth[0]);
     }
 }
 

@@ -132,8 +132,8 @@ static void compare(const struct plain_tree *want, const struct esp_tree *got, c
         const struct plain_node *w = &want->node[i];
         const struct esp_node *g = &got->nodes[i];
         CHECK(w->parent == g->parent && w->token == g->token && w->depth == g->depth,
-              "%s: node %d is token %d below %d, want %d below %d", what, i, g->token,
-              g->parent, w->token, w->parent);
+              "%s: node %d is token %d below node %d, want token %d below node %d", what, i,
+              g->token, g->parent, w->token, w->parent);
         CHECK(w->cut == (g->reason != ESP_REASON_NONE && g->verdict == ESP_CUT), "%s: node %d",
               what, i);
         CHECK(fabs(w->log_p - g->cumulative_log_q) < 1e-4, "%s: node %d", what, i);

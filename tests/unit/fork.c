@@ -137,7 +137,7 @@ static void listen(void *user, const struct esp_event *event)
     (void)user;
     const struct esp_iteration *it = event->iteration;
     for (int i = 0; event->type == ESP_EVENT_ITERATION && i < it->committed_count; i++) {
-        CHECK(it->scores, "an iteration has scores");
+        CHECK(it->scores, "every iteration has scores");
         positions[heard_count] = it->position + i;
         heard[heard_count++] = it->scores[i];
     }
