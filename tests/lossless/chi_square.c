@@ -26,7 +26,7 @@ static char err[512];
 static const char *const spellings[] = {"iid:K=1", "delayed:K=1", "specinfer:expansion=3.2.1",
                                         "sequoia:learn=off,draws=topk", NULL};
 
-/* Opens a session. Returns NULL if this drafter and this verifier may not be combined. */
+/* Opens a session. Returns NULL if this drafter and this verifier cannot be combined. */
 static struct esp_session *open_session(const char *drafter, const char *verifier,
                                         uint64_t seed, double temperature, double top_p)
 {

@@ -71,7 +71,7 @@ static double cheap_rows(int rows)
     return 1 + 0.01 * rows + (rows > 6 ? 0.1 * (rows - 6) : 0);
 }
 
-/* Opens a session. Returns NULL if this drafter and this verifier may not be combined. */
+/* Opens a session. Returns NULL if this drafter and this verifier cannot be combined. */
 static struct esp_session *open_session(const char *drafter, const char *verifier,
                                         uint64_t seed, double temperature, double top_p)
 {

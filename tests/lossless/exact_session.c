@@ -311,7 +311,7 @@ static struct esp_session *open_scrambled(const char *drafter, const char *verif
 }
 
 /* Enumerates a drafter that learns, so each outcome needs a new session. Returns the largest
- * difference from the target's probabilities, or -1 if the drafter and the verifier may not be
+ * difference from the target's probabilities, or -1 if the drafter and the verifier cannot be
  * combined. */
 static double enumerate_scrambled(const char *drafter, const char *verifier, struct seen *seen)
 {

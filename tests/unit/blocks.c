@@ -218,7 +218,7 @@ TEST(products_can_be_added_to_the_result)
     close_example(e);
 }
 
-/* A block in a file may contain any bits, even bits that no correct program writes. All
+/* A block in a file can contain any bits, even bits that no correct program writes. All
  * instruction sets must give the same results for them. */
 TEST(random_bytes_as_blocks_give_the_same_bits)
 {

@@ -183,8 +183,8 @@ static int live(struct life *l, struct random_model *model, const struct control
     return status;
 }
 
-/* Repeats the use of the backend. Another call fails each time: the first, then every step-th
- * after it. `ever_after` has the same meaning as for emu_fail_at(). */
+/* Repeats the use of the backend. Each time, a different call fails: first call 1, then every
+ * step-th call after it. `ever_after` has the same meaning as for emu_fail_at(). */
 static void fail_each(const struct controls *c, struct random_model *model, int error,
                       bool ever_after, int step)
 {

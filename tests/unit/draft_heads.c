@@ -3,7 +3,7 @@
  * correctly.
  *
  * A head in tests/vectors/heads belongs to the target in that folder or to the target that
- * target_of() names. An MTP layer may belong to the model in its own folder. Sessions use the
+ * target_of() names. An MTP layer can belong to the model in its own folder. Sessions use the
  * target and the head without a tokenizer. The results of the CUDA backend in exact mode may
  * differ only by rounding to 16 bits.
  */
@@ -426,8 +426,8 @@ static double tolerance(const struct esp_engine *e, const char *head, double nor
 
 /* Compares the outputs of a head with the reference, in one batch and in several, on 1 and 2
  * threads of the CPU, or on CUDA. If the target has recurrent layers, only rows of the text are
- * compared on CUDA. Nodes of the tree read the head's own states, and with bf16 the head may
- * choose another expert for them. */
+ * compared on CUDA. Nodes of the tree read the head's own states, and with bf16 the head can
+ * choose a different expert for these nodes. */
 static void check_head(const char *head, bool cuda)
 {
     const int rows = cuda && is_hybrid(head) ? TEXT - 1 : ROWS;

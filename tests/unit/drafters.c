@@ -193,7 +193,7 @@ TEST(a_tree_takes_one_pass_per_layer)
                 if (strcmp(name, "optimal") == 0 || strcmp(name, "salf") == 0)
                     limit += 60 / 10; /* N / B: one more pass for every B nodes */
                 if (strcmp(name, "goodput") == 0)
-                    /* goodput measures times, so it may expand shallow nodes later */
+                    /* goodput measures times, so it can expand shallow nodes later */
                     limit += 60 / 10;
                 passes += it->draft_passes;
                 nodes += it->tree.verified - 1;

@@ -285,7 +285,7 @@ EACH_BACKEND(only_wanted_rows_get_logits)
     }
 }
 
-/* The vocabularies of draft and target may be padded to different sizes. */
+/* The vocabularies of draft and target can be padded to different sizes. */
 EACH_BACKEND(logits_may_be_wider_or_narrower_than_the_model)
 {
     for (int i = 0; i < NARROW_SHAPES; i++)
