@@ -8,9 +8,9 @@
  * front ends, recordings and exporters all receive the same events.
  *
  * Functions return 0 or more on success and a negative enum esp_status on failure. Functions
- * with an `err` argument write a sentence to it: the file or value at fault, and how to fix it.
- * No function prints anything or ends the process. Only one thread at a time may use an engine
- * or its sessions; sessions of different engines are independent.
+ * with an `err` argument write a sentence to it: the file or value at fault, and how to fix
+ * it. No function prints anything or ends the process. Only one thread at a time may use an
+ * engine or its sessions; sessions of different engines are independent.
  */
 #ifndef ESPALIER_H
 #define ESPALIER_H
@@ -224,8 +224,8 @@ bool esp_session_rule_is_lossy(const struct esp_session *session);
  * text. recent = 0: it sees all tokens. */
 void esp_window_of(const struct esp_session_values *values, int context, int *recent,
                    int *sinks);
-/* Returns the maximum number of tokens of the text: the engine's context; with a window, it may
- * exceed that. */
+/* Returns the maximum number of tokens of the text: the engine's context; with a window, it
+ * may exceed that. */
 int esp_session_context(const struct esp_session *session);
 /* Fills in options with which another session can be opened with the current settings of this
  * one. Drafter and verifier are set only if the user chose them, not if they were chosen from

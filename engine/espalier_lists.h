@@ -32,8 +32,8 @@ struct esp_item {
 bool esp_item(enum esp_list list, int index, struct esp_item *item);
 
 /* Checks whether a session at this temperature, with or without a draft model, accepts a
- * drafter and a verifier ("name:k=v,..."; verifier NULL: the best one for the drafter). Returns
- * 0, or ESP_E_ARGUMENT with the reason in err. */
+ * drafter and a verifier ("name:k=v,..."; verifier NULL: the best one for the drafter).
+ * Returns 0, or ESP_E_ARGUMENT with the reason in err. */
 int esp_choice_check(const char *drafter, const char *verifier, double temperature,
                      bool has_draft, char *err, size_t errlen);
 

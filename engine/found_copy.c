@@ -1,5 +1,5 @@
-/* found_copy.c - describes the drafts that a target's own files contain: its quantised copy and
- * its MTP layer; see find_models.h. */
+/* found_copy.c - describes the drafts that a target's own files contain: its quantised copy
+ * and its MTP layer; see find_models.h. */
 #include <stdio.h>
 #include <string.h>
 

@@ -134,8 +134,8 @@ const int32_t *esp_kv_cache_last(struct esp_kv_cache *cache, int rows);
 /* Runs batch->rows tokens of the text (at most max_batch) and appends them. The caller sets the
  * outputs of the batch, and batch->text: the tokens from that row on can be removed again
  * without a checkpoint. This function sets tokens, positions and cache rows. If a token has
- * several rows, outputs are for the last of them. With batch->step, at most two tokens may have
- * outputs. */
+ * several rows, outputs are for the last of them. With batch->step, at most two tokens may
+ * have outputs. */
 int esp_kv_cache_run(struct esp_kv_cache *cache, const int32_t *tokens,
                      struct esp_batch *batch);
 

@@ -196,8 +196,8 @@ static int head_pass(struct scorer *s, int count, const struct esp_sampling *sam
     return status < 0 ? status : ops->softmax(s->q, s->rows, count, sampling);
 }
 
-/* Computes v of token x (see lossless.h), once with the vocabulary in the order of p/q and once
- * in the order of falling p. */
+/* Computes v of token x (see lossless.h), once with the vocabulary in the order of p/q and
+ * once in the order of falling p. */
 static void place(struct scorer *s, int32_t x, double *ratio, double *rank)
 {
     const int n = s->p->vocabulary;

@@ -8,8 +8,8 @@
  * plugin for the oldest drivers is loaded, and its error message says so.
  *
  * Plugins are in the folder of the program or of the library, or where the system looks for
- * libraries. ESPALIER_CUDA_PLUGIN names another plugin, or a folder of plugins. A plugin stays
- * loaded, because the CUDA runtime cannot be unloaded.
+ * libraries. ESPALIER_CUDA_PLUGIN names another plugin, or a folder of plugins. A
+ * plugin stays loaded, because the CUDA runtime cannot be unloaded.
  */
 #include <dlfcn.h>
 #include <limits.h>

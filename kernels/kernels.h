@@ -39,13 +39,13 @@ struct esp_tensor_file {
     const char *path; /* for error messages; or NULL */
 };
 
-/* A matrix or vector in the model file. Row r of the matrix starts at row (r / block) * stride
- * + r % block of `data`, so that one matrix can be read out of a fused one (gpt_neox
- * interleaves q, k and v per head). A plain matrix has block = stride = rows. A vector is a
- * matrix with one column: its element r is found by the same rule, so a fused bias is read in
- * the same way. Vectors are never quantised. The number of columns of a quantised matrix is a
- * multiple of the block size of its dtype. If the model does not have a tensor, its `data` is
- * NULL. */
+/* A matrix or vector in the model file. Row r of the matrix starts at row
+ * (r / block) * stride + r % block of `data`, so that one matrix can be read out of a fused
+ * one (gpt_neox interleaves q, k and v per head). A plain matrix has block = stride = rows. A
+ * vector is a matrix with one column: its element r is found by the same rule, so a fused bias
+ * is read in the same way. Vectors are never quantised. The number of columns of a quantised
+ * matrix is a multiple of the block size of its dtype. If the model does not have a tensor, its
+ * `data` is NULL. */
 struct esp_tensor {
     /* Row-major, unaligned. If `source` is not NULL, nothing is read from `data`. It is then
      * non-NULL only to show that the tensor exists. */
@@ -586,9 +586,9 @@ struct esp_backend_ops {
     int (*plan_ranks)(struct esp_backend *backend, const struct esp_model_desc *desc,
                       struct esp_rank_plan *plan, struct esp_rank_costs *costs, char *err,
                       size_t errlen);
-    /* For a backend that computes recurrent layers. state_bytes() returns the size of a model's
-     * states, or 0 if it has none. checkpoint_bytes() returns the size of a copy, which also
-     * contains the updates of an incomplete chunk. fold() adds the updates of all complete
+    /* For a backend that computes recurrent layers. state_bytes() returns the size of a
+     * model's states, or 0 if it has none. checkpoint_bytes() returns the size of a copy, which
+     * also contains the updates of an incomplete chunk. fold() adds the updates of all complete
      * chunks of rows folded..prefix-1 to the states; `dropped` tokens of the text have no row.
      * After fold(), state_save() copies the states after the first `length` = prefix + dropped
      * tokens of the text to slot 0..desc->state_slots-1. state_load() restores this copy, and

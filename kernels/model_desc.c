@@ -73,8 +73,8 @@ static inline void turn(char *to, size_t stride, const char *piece, size_t colum
             memcpy(to + (i * stride + c) * size, piece + (c * length + i * step) * size, size);
 }
 
-/* Returns the distance in the file between consecutive rows of a matrix, in stored rows. It is
- * more than 1 if rows of several matrices alternate. */
+/* Returns the distance in the file between consecutive rows of a matrix, in stored rows. It
+ * is more than 1 if rows of several matrices alternate. */
 static size_t step_of(const struct esp_tensor *t)
 {
     return t->block == 1 ? (size_t)t->stride : 1;

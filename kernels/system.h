@@ -52,8 +52,8 @@ void esp_use_large_pages(void *begin, size_t bytes);
 /* Writes the path of the running program. Returns false if it is unknown or does not fit. */
 bool esp_program_path(char *path, size_t size);
 /* Opens a second descriptor of an open file for reading. If *direct becomes true, this
- * descriptor bypasses the page cache, and reads must be of whole pages, into memory that is
- * aligned to a page. Returns -1 on failure. */
+ * descriptor bypasses the page cache, and reads must be of whole pages, into
+ * memory that is aligned to a page. Returns -1 on failure. */
 int esp_open_direct(int file, bool *direct);
 /* Tells the system that these bytes of a file need not stay in the page cache. */
 void esp_drop_cached(int file, off_t begin, off_t bytes);

@@ -75,10 +75,10 @@ struct esp_kept_match {
     char words[256]; /* the match, in brackets, with the words around it */
 };
 
-/* Searches for branches that contain all of `words`. The last word may be only the beginning of
- * a word. Calls `visit` for each branch, the best match first, until it returns a value other
- * than 0. Before the search, new texts are added to the index, and a damaged index is rebuilt.
- */
+/* Searches for branches that contain all of `words`. The last word may be only the beginning
+ * of a word. Calls `visit` for each branch, the best match first, until it returns a value
+ * other than 0. Before the search, new texts are added to the index, and a damaged index is
+ * rebuilt. */
 int esp_library_search(struct esp_library *library, const char *words,
                        int (*visit)(void *user, const struct esp_kept_match *match), void *user,
                        char *err, size_t errlen);

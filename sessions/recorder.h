@@ -29,8 +29,8 @@ struct esp_recorder_options {
 void esp_recording_describe(struct esp_recording_header *header,
                             const struct esp_engine *engine, const struct esp_session *session);
 
-/* Creates the file and writes the header, with version, program and start time. Returns 0, or a
- * negative status with a sentence in err. After a failure, a new file is removed. */
+/* Creates the file and writes the header, with version, program and start time. Returns 0, or
+ * a negative status with a sentence in err. After a failure, a new file is removed. */
 int esp_recorder_open(struct esp_recorder **recorder,
                       const struct esp_recorder_options *options,
                       const struct esp_recording_header *header, char *err, size_t errlen);

@@ -79,8 +79,9 @@ void esp_draw_restyle(struct esp_canvas *canvas, struct esp_rect rect, int style
 /* Returns the text that a cell shows; never NULL. */
 const char *esp_cell_text(const struct esp_canvas *canvas, const struct esp_cell *cell);
 
-/* Writes the rows as lines of text without trailing blanks. With `styles`, writes for each cell
- * a letter for its style instead (a..z, A.. in the order of style.h, '.' for plain text). */
+/* Writes the rows as lines of text without trailing blanks. With `styles`, writes for each
+ * cell a letter for its style instead (a..z, A.. in the order of style.h, '.' for plain text).
+ */
 void esp_canvas_dump(const struct esp_canvas *canvas, FILE *file, bool styles);
 
 #endif

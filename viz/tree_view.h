@@ -76,8 +76,8 @@ bool esp_tree_matches(const struct esp_tree_look *look, int32_t token);
 /* Returns whether the target's own token was drawn at random, as it is above temperature 0. */
 bool esp_is_sampled(const struct esp_iteration *it);
 
-/* Returns the source of a node's token (enum esp_source). Old recordings lack the source. There
- * it is derived from the node's `copied` or from the root's `reason`. */
+/* Returns the source of a node's token (enum esp_source). Old recordings lack the source.
+ * There it is derived from the node's `copied` or from the root's `reason`. */
 int esp_source_of(const struct esp_iteration *it, int node);
 /* Returns whether a node's token does not come from the draft model. Such a node has no draft
  * probability. */

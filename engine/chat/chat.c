@@ -95,8 +95,8 @@ static const char *token_text(const cJSON *config, const char *key)
     return cJSON_GetStringValue(token);
 }
 
-/* Finds the chat template: chat_template is a text, or a list of named texts. The text named
- * "default" is for conversations. */
+/* Finds the chat template: chat_template is a text, or a list of named texts. The text
+ * named "default" is for conversations. */
 static const char *template_of(const cJSON *config)
 {
     const cJSON *found = esp_json_item(config, "chat_template"), *item;

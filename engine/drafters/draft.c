@@ -25,8 +25,8 @@
  * copy adds are dropped after every iteration.
  *
  * Row q_row[u] of q is the distribution from which the children of u are drawn. It does not
- * change until the iteration ends, so a verifier gets exactly the distribution that was sampled
- * from.
+ * change until the iteration ends, so a verifier gets exactly the distribution that was
+ * sampled from.
  */
 #include "engine/drafters/draft.h"
 

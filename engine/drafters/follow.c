@@ -7,8 +7,8 @@
 enum { FARTHEST = 64, AGREE = 3, ANCHOR = 8 };
 /* Estimated probabilities that the answer continues at a position of the expected text, while
  * fewer than three tokens agree. A position is likely if the tokens before it are also the last
- * tokens of the answer. Another likely position has the same distance from the difference as
- * the end of the answer has. */
+ * tokens of the answer. Another likely position has the same distance from the difference
+ * as the end of the answer has. */
 static const float AGREED[AGREE] = {0.3F, 0.6F, 0.85F}; /* for 0, 1 or 2 tokens that agree */
 static const float LEAST = 0.1F;                        /* less likely positions are not
                                                            guessed */

@@ -1,11 +1,11 @@
 /* ngram.c - drafts tokens that followed the same tokens earlier in the text (prompt lookup).
  *
  * The text is searched for its last n tokens, with n from parameter `n` down to 1, until there
- * is a match. Up to K tokens after each match are a guess. Several matches make a tree: guesses
- * with a common beginning share nodes, and q of a token is its fraction of the matches at its
- * parent (a single guess has q = 1). If there are more than N nodes, the N nodes shared by most
- * matches are used. Of nodes with the same number of matches, the nodes nearer to the root come
- * first, then the nodes of the latest match.
+ * is a match. Up to K tokens after each match are a guess. Several matches make a tree:
+ * guesses with a common beginning share nodes, and q of a token is its fraction of the matches
+ * at its parent (a single guess has q = 1). If there are more than N nodes, the N nodes shared
+ * by most matches are used. Of nodes with the same number of matches, the nodes nearer to the
+ * root come first, then the nodes of the latest match.
  *
  * A match near the end of the text continues with the guess itself, so that repetitive text is
  * continued for all K tokens. The tree is a function of the text: nothing is sampled.

@@ -48,9 +48,9 @@ struct esp_suffix {
     int slots;
 };
 
-/* Updates the automaton to this text, or to the last 8,192 to 16,384 tokens of a longer one. If
- * the text only grew, just the new tokens are added. If it returns ESP_E_MEMORY, the automaton
- * is empty. */
+/* Updates the automaton to this text, or to the last 8,192 to 16,384 tokens of a longer one.
+ * If the text only grew, just the new tokens are added. If it returns ESP_E_MEMORY, the
+ * automaton is empty. */
 int esp_suffix_read(struct esp_suffix *suffix, const int32_t *text, int length);
 /* Sets the seed: at most the first ESP_SUFFIX_MOST tokens of another text; count 0: no seed.
  * The automaton then contains only the seed; the text must be read again. If it returns

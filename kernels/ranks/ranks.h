@@ -51,8 +51,8 @@ struct esp_transport {
      * before the last meeting. */
     char *(*own)(struct esp_ranks *ranks);
     const char *(*of)(struct esp_ranks *ranks, int rank);
-    /* Waits until every rank has written. bytes: (ranks) how much each of them wrote. to_first:
-     * true if only rank 0 will read. All ranks must pass the same values. */
+    /* Waits until every rank has written. bytes: (ranks) how much each of them wrote.
+     * to_first: true if only rank 0 will read. All ranks must pass the same values. */
     int (*meet)(struct esp_ranks *ranks, const size_t *bytes, bool to_first);
     /* Tells the other ranks that this rank is alive, while it works for a long time without
      * meeting them. */

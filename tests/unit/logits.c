@@ -252,8 +252,8 @@ static struct difference difference_of(struct setup *setup, int row, int token)
 }
 
 /* Returns the difference of all rows together. Because of rounding, a row may choose another
- * expert if two are nearly equally likely. So for a mixture on CUDA, the worst row is ignored.
- */
+ * expert if two are nearly equally likely. So for a mixture on CUDA, the worst row is
+ * ignored. */
 static double join_rows(const struct setup *setup, const struct difference *d)
 {
     const bool mixed =

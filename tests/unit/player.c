@@ -358,8 +358,8 @@ TEST(markers_and_searches_move_the_player)
     CHECK(esp_player_seek(player, second, 0, err, sizeof err) == 0);
     CHECK(esp_player_iteration(player) == 6 && esp_player_marker(player, 1) == -1);
     CHECK(esp_player_marker(player, -1) == first);
-    /* Each iteration writes " the old king fell", so a match of "fell the" spans two of them.
-     */
+    /* Each iteration writes " the old king fell", so a match of "fell the" spans two of
+     * them. */
     CHECK(esp_player_go(player, 0, err, sizeof err) == 0);
     int at = esp_player_find(player, "fell the", 1);
     CHECK(esp_player_seek(player, at, 0, err, sizeof err) == 0);

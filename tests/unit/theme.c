@@ -165,8 +165,8 @@ static bool looks_alike(const struct esp_theme *theme, int one, int other, int c
     return memcmp(&a, &b, sizeof a) == 0;
 }
 
-/* With few colours or none, no theme may draw text in a colour that the background may also
- * have. Styles that must differ must still differ. */
+/* With few colours or none, no theme may draw text in a colour that the background
+ * may also have. Styles that must differ must still differ. */
 TEST(themes_can_be_read_with_few_colours)
 {
     static const int counts[] = {0, 8, 16, 256};

@@ -253,8 +253,8 @@ TEST(random_bytes_survive_encoding_and_decoding)
     }
 }
 
-/* Returns the processor time that this program has used. It does not depend on other programs.
- */
+/* Returns the processor time that this program has used. It does not depend on other
+ * programs. */
 static double seconds_used(void)
 {
     return (double)clock() / CLOCKS_PER_SEC;

@@ -1,7 +1,7 @@
 /* tree_attention.c - compares attention on the CUDA backend with attention on the CPU, in exact
- * mode and in default mode, which uses tensor cores. It tests heads of every width, groups of 1
- * to 8 heads, and texts that end inside a tile of keys. Trees have 1 to 512 nodes in one or two
- * passes. Some layers have a window.
+ * mode and in default mode, which uses tensor cores. It tests heads of every width, groups
+ * of 1 to 8 heads, and texts that end inside a tile of keys. Trees have 1 to 512 nodes in one
+ * or two passes. Some layers have a window.
  *
  * Scores are larger than in a real model. So attention concentrates on few keys, and the test
  * detects one key too many or too few.

@@ -1,6 +1,6 @@
-/* window.c - tests attention windows. A token must see the same tokens as in StreamingLLM, no
- * matter what was dropped from the cache, drafted or undone. A text may become longer than the
- * context.
+/* window.c - tests attention windows. A token must see the same tokens as in StreamingLLM,
+ * no matter what was dropped from the cache, drafted or undone. A text may become longer than
+ * the context.
  *
  * tests/vectors/window.json has logits and greedy texts of the built-in target. An independent
  * implementation computed them by another method.

@@ -1,9 +1,9 @@
 /* lecture.h - the state of a lesson that a user is working through: its runs, the current page
  * and the answers given. lesson.h reads the lesson file.
  *
- * The text and the conditions contain expressions such as {tree[3].accepted} or {plain.ms /
- * tree.ms}. Their values are computed from the runs. sessions/lessons/README.md lists the
- * names.
+ * The text and the conditions contain expressions such as {tree[3].accepted} or
+ * {plain.ms / tree.ms}. Their values are computed from the runs. sessions/lessons/README.md
+ * lists the names.
  *
  * The lecture is reference-counted: the decoding thread and the drawing thread share it.
  */

@@ -9,8 +9,8 @@
 #include <limits.h>
 
 /* Returns the next older iteration with a text that was not removed, or NULL. `back` and
- * `before` store the caller's position. The caller must set them to 0 and INT_MAX at the start.
- */
+ * `before` store the caller's position. The caller must set them to 0 and INT_MAX at the
+ * start. */
 static const struct esp_iteration *next_kept(const struct esp_state *state, int *back,
                                              int *before)
 {

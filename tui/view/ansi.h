@@ -11,8 +11,8 @@
 #include "viz/canvas.h"
 #include "tui/view/theme.h"
 
-/* The screen shows `shown`. Writes the bytes that change its first `rows` rows into the rows of
- * `canvas`, and copies these rows to `shown`. If the sizes differ, clears the screen first.
+/* The screen shows `shown`. Writes the bytes that change its first `rows` rows into the rows
+ * of `canvas`, and copies these rows to `shown`. If the sizes differ, clears the screen first.
  * Returns 0 or ESP_E_MEMORY. */
 int esp_ansi_update(FILE *file, struct esp_canvas *shown, const struct esp_canvas *canvas,
                     int rows, const struct esp_theme *theme);

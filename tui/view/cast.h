@@ -1,9 +1,9 @@
 /* cast.h - writes a replay as an asciicast (version 2), the file format of asciinema.
  *
- * The frames are the same as in `espalier replay`. The same player computes their times, but
- * does not wait, and the same functions draw them. The file contains only the changes between
- * frames. Markers of the recording become markers of the asciicast. The same recording and
- * options give the same bytes.
+ * The frames are the same as in `espalier replay`. The same player computes their times,
+ * but does not wait, and the same functions draw them. The file contains only the changes
+ * between frames. Markers of the recording become markers of the asciicast. The same recording
+ * and options give the same bytes.
  */
 #ifndef ESP_CAST_H
 #define ESP_CAST_H

@@ -140,8 +140,8 @@ void esp_keeper_settle(struct esp_keeper *k)
 
 /* ------------------------------------------------------------------ a session */
 
-/* Opens the library. If something in it is damaged, tells the user. The caller holds `moving`.
- */
+/* Opens the library. If something in it is damaged, tells the user. The caller holds
+ * `moving`. */
 static int open_library(struct esp_keeper *k, char *err, size_t errlen)
 {
     if (k->library)

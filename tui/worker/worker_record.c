@@ -65,8 +65,8 @@ static void record_prompt(struct esp_worker *worker, const int32_t *text, int st
                                                  .marks_after = end - said_end});
 }
 
-/* Records the present text as prompts. For each turn, these are the user's text and the answer.
- */
+/* Records the present text as prompts. For each turn, these are the user's text and the
+ * answer. */
 static void record_text(struct esp_worker *worker)
 {
     const struct esp_session *session = worker->pair.session;

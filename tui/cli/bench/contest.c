@@ -188,7 +188,8 @@ int cli_contest_run(struct cli_contest *c, double seconds, char *err, size_t err
             halve(c);
         status = run_rounds(c, now + (c->end - now) / (count - part), err, errlen);
     }
-    /* Sessions keep the address of their choice, so they are closed before sorting moves it. */
+    /* Sessions keep the address of their choice, so they are closed before sorting moves
+     * it. */
     for (int i = 0; i < c->count; i++)
         cli_choice_close(&c->candidate[i].choice);
     qsort(c->candidate, (size_t)c->count, sizeof *c->candidate, by_rank);

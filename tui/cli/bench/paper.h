@@ -1,5 +1,5 @@
-/* paper.h - reads a file that lists figures of a paper. The file also says where to find the
- * corresponding figures in the table of a suite.
+/* paper.h - reads a file that lists figures of a paper. The file also says where to find
+ * the corresponding figures in the table of a suite.
  *
  * These files are sessions/samples/NAME.paper; README.md in that folder describes their lines.
  */

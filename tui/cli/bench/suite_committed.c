@@ -169,8 +169,8 @@ static bool is_same(const cJSON *one, const cJSON *other)
     return same;
 }
 
-/* Returns whether a setting has its default value. A table that was made before the setting
- * existed does not have it, which also means the default. */
+/* Returns whether a setting has its default value. A table that was made before the
+ * setting existed does not have it, which also means the default. */
 static bool is_default(const cJSON *setting)
 {
     const struct esp_session_values none = {.baseline = false};

@@ -7,10 +7,10 @@
  *     acceptance by child                  acceptance by draft probability
  *
  * If some tokens were not drafted by the draft model, there is also a table by source. A table
- * without rows is left out. The counts are the same as in `espalier stats` (viz/acceptance.h).
- * They include the iterations in memory since the last change of a setting. If there is a
- * cursor in the text, they include only the iteration that generated the token at the cursor.
- * There are as many columns of tables as fit.
+ * without rows is left out. The counts are the same as in `espalier stats`
+ * (viz/acceptance.h). They include the iterations in memory since the last change of a setting.
+ * If there is a cursor in the text, they include only the iteration that generated the token at
+ * the cursor. There are as many columns of tables as fit.
  */
 #include "tui/view/pane.h"
 
