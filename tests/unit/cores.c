@@ -50,7 +50,7 @@ static void end(void)
     CHECK(system(command) == 0);
 }
 
-/* Returns the number of performance cores for a process that can use only the CPUs first..last. */
+/* Returns the number of performance cores for a process that can use only CPUs first..last. */
 static int best(int first, int last)
 {
     bool allowed[ESP_MOST_CORES] = {false};
