@@ -79,7 +79,7 @@ check "a chart that does not exist is refused" fails 1 "thresholds, acceptance o
 check "charts have no text format" fails 1 "svg, png, pdf or tikz" $chart stages --format txt
 
 if ! [ -x "$BUILD/espalier-dot" ]; then
-    echo "  $BUILD/espalier-dot does not exist, so pictures are not tested"
+    echo "  $BUILD/espalier-dot is not there: pictures are not tested"
     finish
 fi
 $export --iteration 0-2 -o "$work/tree.svg"

@@ -463,10 +463,9 @@ static void check_exact(struct esp_backend *backend, struct made *m, int batch)
                 wrong += memcmp(plain + (size_t)i * row, together + (size_t)i * row,
                                 row * sizeof *plain) != 0;
         }
-        printf(
-            "\nExact mode, passes of 2 to %zu rows: %d of %d rows are bit-identical to plain "
-            "decoding.\n",
-            most, rows - wrong, rows);
+        printf("\nExact mode, passes of 2 to %zu rows: %d of %d rows have the bits of plain "
+               "decoding.\n",
+               most, rows - wrong, rows);
         close_runner(&r);
     }
     backend->ops->set_exact(backend, false);

@@ -100,7 +100,7 @@ cp "$work/screen-3" "$work/screen" && check "charts cannot be exported as text" 
 check "charts can be written for LaTeX" grep -q 'begin{tikzpicture}' "$work/stages.tikz"
 
 if ! [ -x "$BUILD/espalier-dot" ]; then
-    echo "  $BUILD/espalier-dot does not exist, so pictures are not tested"
+    echo "  $BUILD/espalier-dot was not built, so pictures are not tested"
     finish
 fi
 play "size 120x20
