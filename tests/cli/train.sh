@@ -70,8 +70,8 @@ check "the text that was written before the interruption is kept" test -s "$work
 check "the length of the interrupted text is printed" grep -q '/cut: [1-9][0-9]* tokens that the target wrote before it was interrupted' "$work/out"
 check "an interrupted 'train text' leaves no temporary file" test "$(echo "$work"/cut*)" = "$work/cut"
 full() { (ulimit -f 1; exec $ESPALIER train text --text "$work/text" -n 4000 --length 48 -o "$work/full"); }
-check "a full disk is reported, with the reason" fails 1 "/full cannot be written: File too large" full
-check "a full disk leaves no file" test "$(echo "$work"/full*)" = "$work/full*"
+check "train text reports a full disk, with the reason" fails 1 "/full cannot be written: File too large" full
+check "after a full disk, train text leaves no file" test "$(echo "$work"/full*)" = "$work/full*"
 full() { (ulimit -f 4; exec $train -o "$work/small"); }
 check "after a full disk, the folder of the head is empty" sh -c "! (ulimit -f 4; exec $train -o '$work/small') >/dev/null 2>'$work/err' &&
     grep -q '/small/features.bin cannot be written: File too large' '$work/err' && test -z \"\$(ls '$work/small')\""

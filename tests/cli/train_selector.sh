@@ -60,5 +60,5 @@ check "a selector is trained for a pair with recurrent layers" $ESPALIER train s
 check "drafter nde generates text with the selector for recurrent layers" sh -c \
     "$ESPALIER generate $pair -p Once -n 24 --drafter nde --verifier nss --temp 0.6 --seed 3 --json | grep -q '\"drafter\":.*\"nde\"'"
 full() { (ulimit -f 1; exec $train --verifier nss --pieces 2 --json -o "$work/full.safetensors"); }
-check "a full disk is reported, with the reason" fails 1 "full.*samples cannot be written: File too large" full
+check "train selector reports a full disk, with the reason" fails 1 "full.*samples cannot be written: File too large" full
 finish

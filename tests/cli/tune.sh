@@ -85,11 +85,11 @@ check "the preset is unchanged" cmp -s "$work/before" "$work/target/espalier.jso
 # The superuser can write to every folder, so the test runs tune as another user.
 chmod a-w "$work/target"
 if [ "$(id -u)" != 0 ]; then
-    check "a folder that cannot be written is refused" fails 1 "espalier.json cannot be written: Permission" \
+    check "tune --write refuses a folder that cannot be written" fails 1 "espalier.json cannot be written: Permission" \
         $tune $models --write
 elif command -v setpriv >/dev/null && setpriv --reuid 54321 --clear-groups test -x "$ESPALIER"; then
     chmod a+rx "$work"
-    check "a folder that cannot be written is refused" fails 1 "espalier.json cannot be written: Permission" \
+    check "tune --write refuses a folder that cannot be written" fails 1 "espalier.json cannot be written: Permission" \
         setpriv --reuid 54321 --clear-groups $tune $models --write
 fi
 chmod u+w "$work/target"

@@ -59,5 +59,5 @@ check "a session is reproduced even if the draft is now a copy of the target" $s
 check "models with another vocabulary are refused" fails 1 "session 5 has a different vocabulary from these models" \
     $sessions verify 5 --target $target
 mv "$work/eagle" "$work/away"
-check "a missing head is reported" fails 1 "eagle" $sessions verify 5
+check "sessions verify reports that the draft head is missing" fails 1 "eagle" $sessions verify 5
 finish

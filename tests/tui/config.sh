@@ -95,7 +95,7 @@ refused() { # LINES PATTERN: a configuration file with LINES must be refused wit
     printf '%b\n' "$1" >"$file"
     ESPALIER_SCRIPT=/dev/null fails 1 "$2" $ESPALIER --config "$file"
 }
-check "an unknown setting is named" refused 'temp 1\nnonsense 3' "settings, line 2: there is no setting 'nonsense'"
+check "the error message names an unknown setting" refused 'temp 1\nnonsense 3' "settings, line 2: there is no setting 'nonsense'"
 check "a theme that does not exist is refused" refused 'theme plaid' "settings, line 1: there is no theme 'plaid'"
 check "a pane that does not exist is refused" refused '\n\nhidden sky' "settings, line 3: there is no pane 'sky'"
 check "a setting without a value is refused" refused 'theme' "line 1: write a setting and its value"

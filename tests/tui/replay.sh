@@ -147,7 +147,7 @@ plain
 check "plain: a second run prints the same text" cmp -s "$work/plain" "$work/first"
 plain --ascii
 check "plain --ascii: there is no byte above 127" [ -z "$(tr -d '\000-\177' <"$work/plain")" ]
-check "plain: a full disk is reported" sh -c "$ESPALIER replay '$recording' --plain 2>&1 >/dev/full |
+check "plain: standard output on a full disk gives an error message" sh -c "$ESPALIER replay '$recording' --plain 2>&1 >/dev/full |
     grep -q 'standard output could not be written'"
 check "plain: a closed pipe ends the output" \
     sh -c "$ESPALIER replay '$recording' --plain 2>&1 | head -n 1 | grep -q '^--- start'"
