@@ -29,8 +29,7 @@ static const struct {
 enum { MOVING = sizeof moving / sizeof *moving };
 
 static int moves,
-    causes[2]
-          [2]; /* changes within iterations, counted by cause (share, levels) and direction */
+    causes[2][2]; /* changes within iterations, by cause (share, levels) and direction */
 static int jumps; /* the number of changes between iterations */
 static double before[MOVING];
 
