@@ -1,5 +1,6 @@
 /* conversation.h - writes a whole conversation in a chat format. Tests compare the result with
- * that of the Hugging Face library: apply_chat_template() with add_generation_prompt. */
+ * the text that apply_chat_template() of the Hugging Face library writes if
+ * add_generation_prompt is set. */
 #ifndef ESP_TEST_CONVERSATION_H
 #define ESP_TEST_CONVERSATION_H
 

@@ -117,7 +117,7 @@ static int run_tree(struct divided *m, const struct esp_window *window)
 }
 
 /* Runs passes over a chain, over a tree, and over one more row after accepting a path of the
- * tree. Writes all their outputs to `out`, and returns how many numbers these are. */
+ * tree. Writes all outputs of these passes to `out`. Returns how many numbers it wrote. */
 static size_t run_all(struct divided *m, const struct esp_window *window, float *out)
 {
     static const int32_t path[] = {PREFIX, PREFIX + 2, PREFIX + 5};

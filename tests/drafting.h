@@ -9,7 +9,7 @@
 struct drafting_setup {
     const char *drafter, *draft_temp;
     int vocabulary, context, max_nodes, top_k;
-    unsigned long long toy_seed, seed; /* for the toy's distributions; for the session */
+    unsigned long long toy_seed, seed; /* seeds of the toy's distributions and of the session */
     double sharpness, temperature;
     esp_observer *observer;
     bool waits; /* true: use toy_backend_that_waits() */
@@ -40,8 +40,8 @@ double drafting_gauge(const struct drafting *d, const char *name, bool before);
 /* Writes to q (vocabulary) the draft's distribution after a node of the last tree. It is
  * computed from the tokens up to the node. */
 void drafting_q(const struct drafting *d, int node, double *q);
-/* Writes to q (vocabulary) the draft's distribution after the text before the last iteration
- * and `count` more tokens. */
+/* Writes to q (vocabulary) the draft's distribution after a text: the text as it was before the
+ * last iteration, followed by the `count` tokens of `more`. */
 void drafting_q_after(const struct drafting *d, const int32_t *more, int count, double *q);
 
 /* Computes the sum over all cells of (seen - expected)^2 / expected, and returns whether it is

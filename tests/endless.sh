@@ -1,7 +1,8 @@
 #!/bin/sh
 # Tests very long texts with an attention window (--window). `make check` does not run this script, because it takes long.
-# Each drafter writes 100,000 tokens with the built-in pair. All drafters must write the same text. At the end of the text,
-# they must use at most 1 MB more memory than after a fifth of the time. $ESPALIER is the program; the arguments are drafters.
+# Each drafter writes 100,000 tokens with the built-in pair. All drafters must write the same text. At the end of the run,
+# a drafter must use at most 1 MB more memory than after a fifth of the run. $ESPALIER is the program; the arguments are
+# drafters.
 ESPALIER=${ESPALIER:-build/espalier} tokens=${TOKENS:-100000} window=${WINDOW:-250}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

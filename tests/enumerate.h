@@ -45,8 +45,8 @@ struct rig {
     void (*distribution)(void *user, bool draft, const int32_t *tokens, int count,
                          double *values);
     void *user;
-    /* Nodes at depths below `drawn` have a draft distribution, from which their children were
-     * drawn. After rig_open(), all nodes have one. */
+    /* Nodes with a depth less than `drawn` have a draft distribution, from which their children
+     * were drawn. After rig_open(), all nodes have a draft distribution. */
     int drawn;
 };
 

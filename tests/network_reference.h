@@ -9,8 +9,8 @@
 
 enum { REFERENCE_ROWS = 64, REFERENCE_VOCABULARY = 37, REFERENCE_HIDDEN = 24 };
 
-/* A batch of two texts, of 6 and 4 tokens. Every second token is the root of a tree. A root has
- * two children, and each child has one child. */
+/* A batch of two texts, with 6 and 4 tokens. Every second token is the root of a tree. A root
+ * has two children, and each child has one child. */
 struct reference_batch {
     struct esp_training_rows rows;
     int32_t token[REFERENCE_ROWS], position[REFERENCE_ROWS], parent[REFERENCE_ROWS];

@@ -157,7 +157,7 @@ void pty_send(struct pty *pty, const char *bytes, size_t count)
 {
     while (count > 0) {
         struct pollfd ready = {.fd = pty->fd, .events = POLLIN | POLLOUT};
-        CHECK(poll(&ready, 1, 20000) > 0, "the program does not read");
+        CHECK(poll(&ready, 1, 20000) > 0, "the program does not read its input");
         if (ready.revents & POLLIN)
             take(pty);
         ssize_t sent = ready.revents & POLLOUT ? write(pty->fd, bytes, count) : 0;

@@ -125,8 +125,8 @@ static struct esp_tensor matrix(struct random_model *m, int rows, int columns)
     return tensor(m, rows, columns, 0, 2 / sqrt(columns));
 }
 
-/* Makes matrix number `part` of an expert. As in model files, it has the same type in all
- * experts. */
+/* Makes matrix number `part` of an expert. As in model files, this matrix has the same type in
+ * all experts. */
 static struct esp_tensor expert_matrix(struct random_model *m, int part, int rows, int columns)
 {
     if (esp_dtype_quantised(m->shape.dtype))

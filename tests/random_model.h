@@ -1,5 +1,5 @@
-/* random_model.h - makes small models with random weights, and has a simple transformer as the
- * reference for their results.
+/* random_model.h - makes small models with random weights, and computes their correct results
+ * with a simple transformer, the reference.
  *
  * The reference computes one token after another, in double precision, directly from the
  * formulas. It shares no code with any backend, not even for reading weights. It does not
@@ -43,8 +43,8 @@ void random_head_make(struct random_model *model, const struct random_shape *sha
 /* Makes layer `layer` a mixture of RANDOM_EXPERTS experts. A token uses `used` of them. The
  * reference cannot compute such a layer. */
 void random_model_mix(struct random_model *model, int layer, int used, int expert_ffn);
-/* Gives all layers sink logits and SwiGLU limits, and all routers biases, as in gpt-oss. The
- * reference cannot compute such a model. */
+/* Adds features of gpt-oss: sink logits and SwiGLU limits to all layers, and biases to all
+ * routers. The reference cannot compute such a model. */
 void random_model_add_sinks(struct random_model *model);
 /* Makes layer `layer` a recurrent layer of kind `mixer`, with 4 state heads for 2 key heads. A
  * state has 12 keys, or desc.key_dim if that is not 0. The reference cannot compute such a

@@ -10,7 +10,7 @@
 #include "tests/check.h"
 #include "tests/drafting.h"
 
-/* ------------------------------------------------------------------ the file */
+/* ------------------------------------------------------------------ the file of a recording */
 
 static char folder[64], path[96];
 

@@ -45,8 +45,8 @@ void scene_close(struct scene *scene);
 /* Sets the scene's state: the models are loaded, and no prompt has been typed. */
 void scene_ready(struct scene *scene);
 void scene_prompt(struct scene *scene);
-/* Adds iteration number `index`, with the scene's tree. The iteration's numbers differ slightly
- * from those of other iterations. */
+/* Adds iteration number `index`, with the scene's tree. Each iteration has slightly different
+ * numbers. */
 void scene_iteration(struct scene *scene, int index);
 /* Opens the scene and adds the prompt and seven iterations. */
 void scene_telling(struct scene *scene, int width, int height);
@@ -70,7 +70,7 @@ char *scene_dump(struct scene *scene, bool styles);
 void scene_golden(struct scene *scene, const char *name);
 
 /* Makes a random tree of `count` nodes. Its nodes have all kinds of verdicts, and its accepted
- * path agrees with them. */
+ * path agrees with these verdicts. */
 void scene_random(struct esp_iteration *it, struct esp_node *nodes, int32_t *path, int count,
                   unsigned long long *random);
 

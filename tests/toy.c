@@ -146,7 +146,7 @@ static int forward(struct esp_cache *base, const struct esp_batch *b)
                 next = first;
             if (cache->tokens[r] < 0 || cache->positions[r] != next++ || n == 4096 ||
                 (cache->scratch[r] && !cache->joined))
-                return ESP_E_ARGUMENT; /* a hole, positions that do not follow each other, or a
+                return ESP_E_ARGUMENT; /* an unwritten row, a gap between positions, or a
                                           row of another model */
             seen[n++] = cache->tokens[r];
         }

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Tests `espalier train`: progress without a terminal, the folder that is written, Ctrl-C, --resume, and error messages.
-# Does not test speed and quality, because other tools measure them.
+# Does not test speed or quality, because other tools measure them.
 . tests/shell.sh
 yes 'Once upon a time there was a king who had three sons, and the youngest of them had a golden bird.' |
     head -60 >"$work/text"
@@ -8,12 +8,12 @@ train="$ESPALIER train head --text $work/text -n 600 --length 24 --batch 2 --see
 
 $train --loss talf:every=6 --epochs 2 -o "$work/head" >"$work/out" 2>"$work/err"
 check "training a head succeeds" test $? -eq 0
-check "progress has no escape codes" sh -c "! grep -q '$(printf '\033')' '$work/err' && ! grep -q '$(printf '\r')' '$work/err'"
-check "progress has the step, the loss and the time left" grep -q \
+check "the progress output contains no escape codes" sh -c "! grep -q '$(printf '\033')' '$work/err' && ! grep -q '$(printf '\r')' '$work/err'"
+check "the progress output shows the step, the loss and the time left" grep -q \
     '^training, epoch 1 of 2, step [0-9]* of 24, loss [0-9.]*, .* left$' "$work/err"
 check "each epoch is evaluated" grep -q '^epoch 2, on the held-out pieces, by depth: overlap 0\.' "$work/err"
 check "the result is evaluated at every depth" test "$(grep -c '^ *[0-2]  *[0-9.]*  *[0-9.]*  *[0-9.]*$' "$work/out")" = 3
-check "only the head is left in the folder" test "$(ls "$work/head" | tr '\n' ' ')" = "config.json model.safetensors "
+check "training leaves only the two files of the head in the folder" test "$(ls "$work/head" | tr '\n' ' ')" = "config.json model.safetensors "
 
 # Training is interrupted or, on a fast machine, ends before the signal. In both cases the head
 # must equal the head of training without an interruption.
@@ -33,7 +33,7 @@ if [ -e "$work/parts/checkpoint" ]; then
     $again --resume -o "$work/parts" >/dev/null 2>&1
     check "--resume completes the training" test $? -eq 0
 else
-    check "training ended before the signal" test $code -eq 0
+    check "training succeeds if it ends before the signal" test $code -eq 0
 fi
 check "the head is bit-identical to that of uninterrupted training" cmp "$work/whole/model.safetensors" "$work/parts/model.safetensors"
 
@@ -44,12 +44,12 @@ check "a draft model that was trained further can draft" test -n "$($ESPALIER ge
     --draft "$work/draft")"
 
 $ESPALIER train text --text "$work/text" -n 40 --length 48 --seed 2 -o "$work/own" >"$work/out"
-check "train text writes a text" test "$(wc -c <"$work/own")" -gt 100
+check "train text writes a text to the file" test "$(wc -c <"$work/own")" -gt 100
 check "train text prints the length of its text" grep -q ': 4[0-9] tokens\|: [5-9][0-9] tokens' "$work/out"
 $ESPALIER train text --text "$work/text" -n 40 --length 48 --seed 2 -o "$work/again" >/dev/null
 check "the same seed gives the same text" cmp "$work/own" "$work/again"
 check "an existing text is not overwritten" fails 1 "add --force" $ESPALIER train text --text "$work/text" -o "$work/own"
-check "a missing source of a text is refused" fails 1 "cannot read" $ESPALIER train text --text "$work/none" -o "$work/x"
+check "train text refuses a text file that does not exist" fails 1 "cannot read" $ESPALIER train text --text "$work/none" -o "$work/x"
 
 # If training is interrupted before the first step, it must leave no files.
 $ESPALIER train head --text README.md -o "$work/none" >"$work/out" 2>"$work/err" &
@@ -66,23 +66,23 @@ while kill -0 $pid 2>/dev/null && [ -z "$(find "$work" -name 'cut.part*' -size +
 kill -HUP $pid
 wait $pid
 check "SIGHUP ends train text with exit code 129" test $? -eq 129
-check "the text so far is kept" test -s "$work/cut"
-check "the length of the text so far is printed" grep -q '/cut: [1-9][0-9]* tokens that the target wrote before it was interrupted' "$work/out"
+check "the text that was written before the interruption is kept" test -s "$work/cut"
+check "the length of the interrupted text is printed" grep -q '/cut: [1-9][0-9]* tokens that the target wrote before it was interrupted' "$work/out"
 check "an interrupted 'train text' leaves no temporary file" test "$(echo "$work"/cut*)" = "$work/cut"
 full() { (ulimit -f 1; exec $ESPALIER train text --text "$work/text" -n 4000 --length 48 -o "$work/full"); }
-check "a full disk is reported, with the reason" fails 1 "/full cannot be written: File too large" full
-check "a full disk leaves no file" test "$(echo "$work"/full*)" = "$work/full*"
+check "train text reports a full disk, with the reason" fails 1 "/full cannot be written: File too large" full
+check "after a full disk, train text leaves no file" test "$(echo "$work"/full*)" = "$work/full*"
 full() { (ulimit -f 4; exec $train -o "$work/small"); }
-check "a full disk leaves no file in the folder of a head" sh -c "! (ulimit -f 4; exec $train -o '$work/small') >/dev/null 2>'$work/err' &&
+check "after a full disk, the folder of the head is empty" sh -c "! (ulimit -f 4; exec $train -o '$work/small') >/dev/null 2>'$work/err' &&
     grep -q '/small/features.bin cannot be written: File too large' '$work/err' && test -z \"\$(ls '$work/small')\""
 
 check "training without a text is refused" fails 1 "no text to learn from" $ESPALIER train head -o "$work/x"
 check "a second --text is refused" fails 1 "name all files after one" \
     $ESPALIER train head --text "$work/text" --text "$work/text" -o "$work/x"
 check "training without -o is refused" fails 1 "folder to make: -o DIR" $ESPALIER train head --text "$work/text"
-check "a missing text is refused" fails 1 "none" $ESPALIER train head --text "$work/none" -o "$work/x"
+check "train head refuses a text file that does not exist" fails 1 "none" $ESPALIER train head --text "$work/none" -o "$work/x"
 check "an unknown loss is refused" fails 1 "no loss mse for a draft head; choose eagle" $train --loss mse -o "$work/x"
-check "a parameter of another loss is refused" fails 1 "eagle" $train --loss eagle:k=4 -o "$work/x"
+check "a parameter that belongs to another loss is refused" fails 1 "eagle" $train --loss eagle:k=4 -o "$work/x"
 check "a folder that contains a model is refused" fails 1 "add --force" $train -o "$work/head"
 check "--resume without a checkpoint is refused" fails 1 "train without --resume" $train --resume -o "$work/y"
 check "an unknown kind of training is refused" fails 2 "nothing called 'tail'" $ESPALIER train tail

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Tests `espalier train selector`, which makes a selector for drafter nde. Training that was
-# interrupted and started again must make the same selector. Error messages are one sentence.
+# interrupted and started again must make the same selector. Each error message must be one sentence.
 . tests/shell.sh
 cp -r engine/models/fairytale-target "$work/target"
 rm -f "$work/target"/nde-*
@@ -13,7 +13,7 @@ place to sleep. Nobody would let her in but him.' >"$work/text"
 train="$ESPALIER train selector $models --text $work/text --context 200 --epochs 2 --seed 5 --threads 1"
 
 $nde --verifier nss >"$work/out" 2>"$work/err"
-check "without a selector nde is refused" test $? -eq 1 -a ! -s "$work/out"
+check "drafter nde is refused without a selector" test $? -eq 1 -a ! -s "$work/out"
 check "the message says how to make a selector" grep -q 'train selector --target .* --draft .* --verifier nss --goal speed --text' "$work/err"
 
 $train --verifier nss --pieces 2 --json >"$work/json" 2>"$work/err"
@@ -31,7 +31,7 @@ $train --verifier nss --pieces 1 --seed 6 2>"$work/err" >/dev/null
 check "samples that were made with other settings are refused" test $? -eq 1 -a "$(grep -c 'another -o' "$work/err")" = 1
 
 $nde --verifier nss --json >"$work/json" 2>"$work/err"
-check "nde generates with the selector" grep -q '"drafter":.*"nde"' "$work/json"
+check "drafter nde generates text with the selector" grep -q '"drafter":.*"nde"' "$work/json"
 $nde --verifier nss >"$work/one"
 $nde --verifier nss >"$work/two"
 check "the same seed gives the same text" cmp -s "$work/one" "$work/two"
@@ -45,9 +45,9 @@ $nde --verifier nss >/dev/null 2>"$work/err"
 check "a damaged selector gives an error message of one line" test $? -eq 1 -a "$(wc -l <"$work/err")" = 1
 
 $ESPALIER train selector $models --verifier nss --pieces 1 >/dev/null 2>"$work/err"
-check "a message says that a text is missing" test $? -eq 1 -a "$(grep -c -e '--text' "$work/err")" = 1
+check "training without --text gives a message that names --text" test $? -eq 1 -a "$(grep -c -e '--text' "$work/err")" = 1
 $train --verifier greedy >/dev/null 2>"$work/err"
-check "a verifier for which there can be no selector is refused" test $? -eq 1 -a "$(grep -c "for verifier 'greedy'" "$work/err")" = 1
+check "a verifier that cannot have a selector is refused" test $? -eq 1 -a "$(grep -c "for verifier 'greedy'" "$work/err")" = 1
 $ESPALIER train bread >/dev/null 2>"$work/err"
 check "an unknown kind of training is refused" test $? -eq 2
 . tests/letters.sh
@@ -57,8 +57,8 @@ $ESPALIER quantize "$work/hybrid" "$work/hybrid.gguf" --type q4_0 >/dev/null 2>&
 pair="--target $work/hybrid --draft $work/hybrid.gguf"
 check "a selector is trained for a pair with recurrent layers" $ESPALIER train selector $pair --verifier nss \
     --text README.md --context 120 --epochs 1 --seed 5 --threads 1 --pieces 2 --json
-check "nde generates with that selector" sh -c \
+check "drafter nde generates text with the selector for recurrent layers" sh -c \
     "$ESPALIER generate $pair -p Once -n 24 --drafter nde --verifier nss --temp 0.6 --seed 3 --json | grep -q '\"drafter\":.*\"nde\"'"
 full() { (ulimit -f 1; exec $train --verifier nss --pieces 2 --json -o "$work/full.safetensors"); }
-check "a full disk is reported, with the reason" fails 1 "full.*samples cannot be written: File too large" full
+check "train selector reports a full disk, with the reason" fails 1 "full.*samples cannot be written: File too large" full
 finish

@@ -10,22 +10,22 @@ models="--target $work/target --draft $draft"
 # preset KEY: prints the value of the preset that `inspect` shows.
 preset() { $ESPALIER inspect "$work/target" "$draft" --json | sed -n "s/.*\"$1\":[^\"]*\"\(.*\)\".*/\1/p"; }
 
-# value KEY: prints the values of a key in the JSON output, in order.
+# value KEY: prints all values of a key, in the order in which the JSON output has them.
 value() { sed -n "s/.*\"$1\":[[:space:]]*//p" "$work/json" | tr -d '",' | tr '\n' ' ' | sed 's/ $//'; }
 
-# winner N: prints the winner of the table's N-th contest.
+# winner N: prints the winner of the N-th contest in the output.
 winner() { sed -n 's/ wins: .*//p' "$work/table" | sed -n "$1p"; }
 
 $tune >"$work/table" 2>"$work/err"
 check "tune succeeds without messages" test $? -eq 0 -a ! -s "$work/err"
-check "both tables have plain decoding at speed 1.00" test \
+check "both tables list plain decoding with speed 1.00" test \
     "$(grep -c '^ar  .* 1\.00  .* +- .* 1\.00x$' "$work/table")" = 2
 check "one table is at temperature 0 and the other above it" test \
     "$(grep -o '^temperature [0-9.]*' "$work/table" | tr '\n' ' ')" = "temperature 0 temperature 0.6 "
 check "each table names the winner" test "$(grep -c ' wins: ' "$work/table")" = 2
 check "the winner has a row in the table" grep -q "^$(winner 1)  " "$work/table"
 check "the drafter of the preset is a candidate" grep -q '^goodput' "$work/table"
-check "drafters without a model are candidates" grep -q '^suffix  ' "$work/table"
+check "drafters that need no draft model are candidates" grep -q '^suffix  ' "$work/table"
 check "half of the candidates drop out early" test \
     "$(awk '/\+-/ { print $2 }' "$work/table" | sort -u | wc -l)" -gt 2
 check "the winner has as many rounds as plain decoding" test \
@@ -38,7 +38,7 @@ check "without --write the preset is unchanged" cmp -s engine/models/fairytale-t
 check "--temp 0 gives one table" test "$(grep -c ' wins: ' "$work/table")" = 1
 $tune $models -f "$work/prompts" --temp 0 --write >"$work/table"
 check "tune --write succeeds" test $? -eq 0
-check "--write names the file" grep -q "$work/target/espalier.json" "$work/table"
+check "tune --write prints the name of the file" grep -q "$work/target/espalier.json" "$work/table"
 check "inspect shows the preset" test "$(preset preset)" = "$(winner 1)"
 check "the preset for sampling is unchanged" test -n "$before" -a "$(preset sampling_preset)" = "$before"
 check "no temporary file is left" test "$(ls "$work/target" | grep -c espalier)" = 1
@@ -51,18 +51,18 @@ mkdir "$work/parsed"
 cp "$work/json" "$work/parsed/config.json" # inspect reports whether the file is JSON
 check "the JSON output can be parsed" sh -c "$ESPALIER inspect '$work/parsed' 2>&1 | grep -q 'config.json' &&
     ! $ESPALIER inspect '$work/parsed' 2>&1 | grep -q 'not valid JSON'"
-check "JSON has both temperatures" test "$(value temperature)" = "0 0.8"
-check "JSON has plain decoding for both temperatures" test "$(grep -c '"drafter":	"ar"' "$work/json")" -ge 2
-check "plain decoding has speed 1 in JSON" test \
+check "the JSON output has both temperatures" test "$(value temperature)" = "0 0.8"
+check "the JSON output has plain decoding at both temperatures" test "$(grep -c '"drafter":	"ar"' "$work/json")" -ge 2
+check "in the JSON output, plain decoding has speed 1" test \
     "$(grep -A 8 '"drafter":	"ar",' "$work/json" | grep -c '"speedup":	1$')" = 2
-check "JSON has the winner that was written" test "$(value best)" = \
+check "the JSON output has the winner that was written to the file" test "$(value best)" = \
     "$(echo "$(preset preset) $(preset sampling_preset)" | tr -d ,)"
-check "JSON has the name of the file" test "$(value written)" = "$work/target/espalier.json"
+check "the JSON output has the name of the file" test "$(value written)" = "$work/target/espalier.json"
 
 mv "$work/target/espalier.json" "$work/kept.json"
 ln -s ../kept.json "$work/target/espalier.json"
 $tune $models -f "$work/prompts" --temp 0 --write >"$work/table"
-check "a symbolic link stays a link" test -L "$work/target/espalier.json" -a "$(preset preset)" = "$(winner 1)"
+check "tune --write does not replace a symbolic link" test -L "$work/target/espalier.json" -a "$(preset preset)" = "$(winner 1)"
 
 $tune --target "$work/target" -f "$work/prompts" --temp 0 >"$work/table" 2>"$work/err"
 check "without a draft model the other drafters are measured" grep -q '^ngram  ' "$work/table"
@@ -82,20 +82,20 @@ check "Ctrl-C prints the measured rows" grep -q '^ar  .* 1\.00x$' "$work/table"
 check "a message says that the preset is unchanged after Ctrl-C" grep -q "interrupted; .*espalier.json is unchanged" "$work/err"
 check "the preset is unchanged" cmp -s "$work/before" "$work/target/espalier.json"
 
-# The superuser can write to every folder, so the test gives up this right.
+# The superuser can write to every folder, so the test runs tune as another user.
 chmod a-w "$work/target"
 if [ "$(id -u)" != 0 ]; then
-    check "a folder that cannot be written is refused" fails 1 "espalier.json cannot be written: Permission" \
+    check "tune --write refuses a folder that cannot be written" fails 1 "espalier.json cannot be written: Permission" \
         $tune $models --write
 elif command -v setpriv >/dev/null && setpriv --reuid 54321 --clear-groups test -x "$ESPALIER"; then
     chmod a+rx "$work"
-    check "a folder that cannot be written is refused" fails 1 "espalier.json cannot be written: Permission" \
+    check "tune --write refuses a folder that cannot be written" fails 1 "espalier.json cannot be written: Permission" \
         setpriv --reuid 54321 --clear-groups $tune $models --write
 fi
 chmod u+w "$work/target"
 
 printf '\n\n' >"$work/prompts"
-check "a file of prompts with empty lines only is refused" fails 1 "no prompt" $tune -f "$work/prompts"
+check "a file of prompts that has only empty lines is refused" fails 1 "no prompt" $tune -f "$work/prompts"
 check "a file of prompts that does not exist is refused" fails 1 "none" $tune -f "$work/none"
 check "--seconds 0 is refused" fails 1 "seconds takes" $ESPALIER tune --seconds 0
 check "an unexpected argument is refused" fails 2 "unexpected argument 'linear'" $tune linear

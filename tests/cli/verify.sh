@@ -1,15 +1,15 @@
 #!/bin/sh
-# `espalier sessions verify` generates the tokens of a session again with the same models. The
-# draft may be the target's own copy, a model with another vocabulary or a draft head, and the
-# target may have recurrent layers. Missing models must be reported in one sentence.
+# `espalier sessions verify` must generate the tokens of a session again with the same models. The
+# draft can be the target's own copy, a model with another vocabulary or a draft head, and the
+# target can have recurrent layers. Missing models must be reported in one sentence.
 . tests/shell.sh
 . tests/script.sh
 . tests/letters.sh
 export XDG_STATE_HOME="$work/state"
 sessions="$ESPALIER sessions"
 
-# keeps COUNT OPTION...: writes session COUNT with these options, and checks that it contains
-# the text and that verify reproduces the text.
+# keeps COUNT OPTION...: runs the program with these options, which stores session number COUNT.
+# Checks that the session contains the text and that verify reproduces the text.
 keeps() {
     count=$1
     shift
@@ -26,7 +26,7 @@ wait" --no-config --seed 1 -n 12 "$@"
     return 1
 }
 
-# small FOLDER: makes a copy of a model in tests/vectors, with a tokenizer.
+# small FOLDER: copies a model folder from tests/vectors, and adds a tokenizer to the copy.
 small() {
     to=$work/$(basename "$1")
     mkdir "$to" && cp "$1"/* "$to" && tokenizer >"$to/tokenizer.json"
@@ -55,9 +55,9 @@ small tests/vectors/logits/qwen3-5
 check "a session of a target with recurrent layers is reproduced" keeps 7 --target "$work/qwen3-5" --draft "$work/qwen3-5" --temp 0 --drafter dynatree
 check "a sampled session of a target with recurrent layers is reproduced" keeps 8 --target "$work/qwen3-5" --draft none --temp 0.8 --drafter ngram
 
-check "a copy of a target with recurrent layers reproduces the session" $sessions verify 7 --draft self:q4_0
+check "a session is reproduced even if the draft is now a copy of the target" $sessions verify 7 --draft self:q4_0
 check "models with another vocabulary are refused" fails 1 "session 5 has a different vocabulary from these models" \
     $sessions verify 5 --target $target
 mv "$work/eagle" "$work/away"
-check "a missing head is reported" fails 1 "eagle" $sessions verify 5
+check "sessions verify reports that the draft head is missing" fails 1 "eagle" $sessions verify 5
 finish

@@ -169,7 +169,8 @@ int main(int argc, char **argv)
     for (int i = 0; i < count; i++) {
         const int nodes = argc > 1 ? atoi(argv[i + 1]) : sizes[i];
         if (nodes < 2 || nodes > MOST_NODES) {
-            fprintf(stderr, "a tree has 2 to %d nodes, not '%s'\n", MOST_NODES, argv[i + 1]);
+            fprintf(stderr, "a tree must have 2 to %d nodes, not '%s'\n", MOST_NODES,
+                    argv[i + 1]);
             return 1;
         }
         for (size_t j = 0; j < sizeof prefixes / sizeof *prefixes; j++)

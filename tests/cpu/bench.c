@@ -4,12 +4,13 @@
  *
  *     make bench-cpu [BENCH='best 2 256 Q8_0 Q4_K']
  *
- * The arguments are an instruction set or `best`, the number of threads, megabytes of weights,
- * and types (default: all). Quantised types are measured with activations of 16 and of 8 bits.
- * On a processor with a tile unit, they are also measured without it. The columns of the table
- * are: the rate at which weights are read for one row, in GB/s and in percent of the memory's
- * read rate; the time for 2, 4, .. rows divided by the time for one row; and the
- * multiplications per second for 256 rows. Each figure is the best of ROUNDS rounds.
+ * The arguments are an instruction set or `best`, the number of threads, the size of the
+ * weights in MB, and the types to measure (default: all). Quantised types are measured with
+ * activations of 16 and of 8 bits. On a processor with a tile unit, they are also measured
+ * without it. The columns of the table are: the rate at which weights are read for one row, in
+ * GB/s and in percent of the memory's read rate; the time for 2, 4, .. rows divided by the time
+ * for one row; and the multiplications per second for 256 rows. Each figure is the best of
+ * ROUNDS rounds.
  */
 #include <stdio.h>
 #include <stdlib.h>

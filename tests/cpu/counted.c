@@ -3,13 +3,14 @@
  *
  *     make bench-counted [BENCH='TEMPERATURE ROW LAYER [CHOICE ...]']
  *
- * A target pass costs 1 for one row, and ROW for each further row. A draft pass costs LAYER
- * for one row, and LAYER * ROW for each further row. ROW can be written as A:N:B. Then each
- * further row costs A up to row number N, and B after that. A CHOICE is a drafter with its
- * settings. Without CHOICEs, forty choices are run. The program compares the first choice (by
- * default `goodput`) with each other choice, prompt by prompt. The prompts are the 24 in
- * tests/prompts-unseen.txt, which no parameter was tuned on. The built-in pair writes 192
- * tokens after each prompt. A drafter keeps what it has learned from one prompt to the next.
+ * A target pass costs 1 for one row, and ROW for each further row. A draft pass costs LAYER for
+ * one row, and LAYER * ROW for each further row. ROW can be written as A:N:B. Then each further
+ * row costs A up to row number N, and B after that. A CHOICE is a drafter with its settings.
+ * Without CHOICEs, forty choices are run. The program compares the first choice (by default
+ * `goodput`) with each other choice, prompt by prompt. The prompts are the 24 in
+ * tests/prompts-unseen.txt. No parameter was tuned on these prompts. The built-in pair writes
+ * 192 tokens after each prompt. A drafter keeps what it has learned from one prompt to the
+ * next.
  */
 #include <math.h>
 #include <stdio.h>
@@ -182,7 +183,7 @@ int main(int argc, char **argv)
         fail("ROW must be a number, or three numbers A:N:B");
     layer = argc > 3 ? atof(argv[3]) : 0.15;
     if (count > MOST_CHOICES)
-        fail("64 choices at most");
+        fail("there can be at most 64 choices");
     read_prompts("tests/prompts-unseen.txt");
     if (esp_engine_open(&engine, &(struct esp_engine_options){0}, err, sizeof err) < 0)
         fail(err);
@@ -192,10 +193,10 @@ int main(int argc, char **argv)
     double least = INFINITY;
     for (int i = 0; i < prompt_count; i++)
         least = fmin(least, speed[0][i]);
-    printf("%s at temperature %g, a row %s, a draft pass %g: %.3f times plain decoding, at "
-           "least %.3f\n\n",
+    printf("%s at temperature %g, cost of a row %s, cost of a draft pass %g: %.3f times as "
+           "fast as plain decoding, at least %.3f\n\n",
            choices[0], temperature, rows, layer, total[0], least);
-    printf("| against | its speed | mean over prompts | least |\n|---|---:|---:|---:|\n");
+    printf("| compared with | its speed | mean over prompts | least |\n|---|---:|---:|---:|\n");
     for (int k = 0; k < SHOWN && k < count - 1; k++) {
         int best = -1;
         for (int j = 1; j < count; j++)
@@ -205,6 +206,6 @@ int main(int argc, char **argv)
         compare(choices[best], best, count);
     }
     if (count > 1)
-        compare("the best of each prompt", -1, count);
+        compare("the best choice for each prompt", -1, count);
     return 0;
 }

@@ -3,8 +3,8 @@
 
     whole_models.py make FILE TYPE [SHAPE]          makes random weights; TYPE: q8_0 or q4_k (the mix
                                                     Q4_K_M); SHAPE: one of SHAPES below
-    whole_models.py espalier PROGRAM FILE [DRAFT]   one run of this program
-    whole_models.py llama FILE                      one run of llama.cpp
+    whole_models.py espalier PROGRAM FILE [DRAFT]   runs this program once
+    whole_models.py llama FILE                      runs llama.cpp once
     whole_models.py states PROGRAM HYBRID FULL DRAFT [BYTES [ROUNDS]]    runs a model with recurrent
                                                     layers and a model without them, after a
                                                     prompt of BYTES bytes (see states())
@@ -50,7 +50,7 @@ def blocks(kind, rows, columns, rng):
     return kind, made.reshape(rows, -1)
 
 
-# layers, hidden, ffn, heads, key/value heads, head dimension
+# For each shape: layers, hidden size, FFN size, heads, key/value heads, head dimension.
 SHAPES = {"1b": (16, 2048, 8192, 32, 8, 64),     # Llama 3.2 1B
           "0.8b": (24, 1024, 3584, 8, 2, 256),   # Qwen3.5 0.8B: 18 of 24 layers are recurrent
           "full": (24, 1024, 4608, 16, 8, 128),  # about as many bytes as 0.8b, but all layers have attention
@@ -175,7 +175,8 @@ def states(program, hybrid, full, draft, prompt=str(PROMPT), rounds="3"):
     """Measures what trees cost. In each round, every configuration of both models runs with few and with more
     tokens. Prints the processor time per target pass, as the median over the rounds. Also prints how many bytes
     of states a pass reads and writes, and how many bytes it would write with a copy of the states for each row;
-    the program counts them. Uses one thread, whose processor time hardly depends on the load of the machine."""
+    the program itself counts these bytes. Uses one thread, because the processor time of one thread hardly depends on
+    the load of the machine."""
     drafters = {"ar": "plain", "linear:K=14": "chain of 14", "fixed:D=3,B=2,tau=0": "tree of 14"}
     cost, counted = {}, {}
     for _ in range(int(rounds)):

@@ -3,10 +3,10 @@
  *     bench [--try] [FOLDER]
  *
  * The models are the built-in pair, enlarged (engine/model/inflate.h). The enlarged target
- * accepts as many draft tokens as the target of a trained pair, and a pass takes as long as
- * that of a model of the same size. The target is enlarged in memory. The draft has at most
- * 120 MB; it is written to FOLDER (default: TMPDIR or /tmp) and removed at the end. --try uses
- * small sizes and few repetitions, to test this program.
+ * accepts as many draft tokens as a trained target would. Its passes take as long as those of
+ * any model of the same size. The target is enlarged in memory. The draft has at most 120 MB;
+ * it is written to FOLDER (default: TMPDIR or /tmp) and removed at the end. --try uses small
+ * sizes and few repetitions, to test this program.
  *
  * Times are medians of repetitions within this run, measured by the device. "Idle" is the
  * fraction of a generation's time in which the device executed no call.
@@ -81,7 +81,7 @@ static void begin(void)
     if (slot + 2 > ESP_MARKS)
         flush();
     keeps[slot] = false;
-    timed_backend->ops = real; /* calls within the timed call are not timed */
+    timed_backend->ops = real; /* calls that the timed call makes are not timed */
     real->mark(timed_backend, slot);
 }
 
@@ -199,7 +199,7 @@ static struct esp_session *open_session(struct esp_engine *engine, const char *d
     struct esp_session_options options = {.drafter = drafter};
     int count = esp_tokenize(engine, text, strlen(text), prompt, PREFIX);
     if (count < 1 || count > PREFIX)
-        stop("the prompt", "it does not fit");
+        stop("the prompt", "it does not fit into the context");
     if (esp_session_open(&session, engine, &options, err, sizeof err) < 0)
         stop(drafter, err);
     for (int i = count; i < PREFIX && !strcmp(drafter, "ar"); i++)
@@ -468,7 +468,7 @@ int main(int argc, char **argv)
     const char *folder = argc > 1 + small          ? argv[1 + small]
                          : temporary && *temporary ? temporary
                                                    : "/tmp";
-    /* In each entry: width and layers of the target, width and layers of the draft. */
+    /* Each entry has the width and the layers of the target, then those of the draft. */
     static const int sizes[][4] = {{8, 32, 4, 6}, {16, 32, 8, 8}}, small_size[] = {1, 6, 2, 2};
     char draft[400];
     double before;

@@ -3,10 +3,10 @@
 
     tests/cuda/sass.py [ARCH...]        (80 90 100 unless given)
 
-Needs nvcc and cuobjdump (in the PATH, or named by NVCC and CUOBJDUMP), but no GPU. CUBINS names a folder with machine code
-that tests/cuda/resources.sh has written there; then nothing is compiled again. For each variant of a kernel, the script
-looks at the loop that has both asynchronous copies (cp.async, which loads weights, keys and values) and products (tensor
-core instructions or, in one_row.cu, dot products of four bytes). The columns of the table are:
+Needs nvcc and cuobjdump (in the PATH, or named by NVCC and CUOBJDUMP), but no GPU. CUBINS can name a folder into which
+tests/cuda/resources.sh has written machine code; then this script compiles nothing. For each variant of a kernel, the
+script looks at the loop that has both asynchronous copies (cp.async, which loads weights, keys and values) and products
+(tensor core instructions or, in one_row.cu, dot products of four bytes). The columns of the table are:
 
     instructions number of instructions in the loop. For attention: in an iteration without masks and without keys of
                  the pass's own rows
@@ -38,7 +38,7 @@ TYPES = {"Q8_0": (34, 1, 4), "Q4_0": (18, 1, 4), "Q5_0": (22, 1, 4), "IQ4_NL": (
          "Q4_K": (144, 8, 1), "Q5_K": (176, 8, 1), "Q6_K": (210, 8, 1)}
 OUTPUTS = 16
 LESS = ", a tile less>"
-HALVES = 2  # iterations of the middle loop; each computes the scales of half of 256 columns
+HALVES = 2  # the middle loop runs twice, and each iteration computes the scales of 128 of 256 columns
 # The types in the order of enum esp_dtype (kernels/dtype.h). The compiler writes their numbers in the names of variants.
 DTYPES = ["F32", "F16", "BF16", *TYPES]
 
@@ -89,7 +89,7 @@ def multiplies(instruction):
 
 
 def loops(instructions):
-    """Returns all loops with products, the shortest first."""
+    """Returns all loops that contain products, the shortest first."""
     found = []
     for end in instructions:
         back = re.match(r"BRA\b.*?(0x[0-9a-f]+)$", end.text)
@@ -106,7 +106,8 @@ def copies_in(loop):
 
 
 def main_loops(instructions):
-    """Returns the loops with products and copies, the shortest first. If loops overlap, only the shortest is returned."""
+    """Returns the loops that contain products and copies, the shortest first. If loops overlap, only the shortest is
+    returned."""
     found = []
     for loop in filter(copies_in, loops(instructions)):
         if all(loop[-1].address < other[0].address or loop[0].address > other[-1].address for other in found):
@@ -115,8 +116,8 @@ def main_loops(instructions):
 
 
 def named_loops(name, instructions):
-    """Returns the main loops of a kernel, with names. A kernel of blocks.cu has a second main loop, which processes one
-    tile less per iteration."""
+    """Returns the names and the instructions of a kernel's main loops. A kernel of blocks.cu has a second main loop,
+    which processes one tile less per iteration."""
     found = main_loops(instructions)
     if not name.startswith("blocks"):
         return [(name, loop) for loop in found[:1]]

@@ -9,7 +9,7 @@
  *
  *   - times of passes of several sizes after texts of several lengths, and what fraction of the
  *     read rate the passes reach;
- *   - the time and this fraction for each kind of kernel in a pass;
+ *   - the time of each kind of kernel in a pass, and what fraction of the read rate it reaches;
  *   - times of the steps of a draft model;
  *   - times of passes with quantised weights;
  *   - times of passes of a target if only half of it fits on the device. The other half is
@@ -54,7 +54,8 @@ static const struct shape shapes[] = {
     {"Llama 3.2 3B", 28, 3072, 24, 8, 128, 8192, 128256, true, 0, 0},
     {"Qwen 3 4B", 36, 2560, 32, 8, 128, 9728, 151936, true, 0, 0},
 };
-/* The shapes for --try. The last of them replaces the third and all later shapes. */
+/* With --try, these shapes replace the shapes above. The last one replaces all shapes from the
+ * third on. */
 static const struct shape small_shapes[] = {
     {"a small one", 4, 256, 4, 2, 64, 256, 100, true, 0, 0},
     {"a small mixture", 1, 64, 2, 1, 32, 64, 50, false, 8, 2},
@@ -68,7 +69,7 @@ static const enum esp_dtype MIXED = ESP_DTYPE_COUNT;
 static int runs = 20, contexts[CONTEXTS] = {256, 1024, 8192, 32768};
 static int rows_of[] = {1, 2, 4, 8, 16, 17, 32, 64, 128, 256};
 enum { ROW_COUNTS = sizeof rows_of / sizeof *rows_of, MOST_KINDS = 16 };
-static struct esp_device_speed speed; /* measured, or given by --predict */
+static struct esp_device_speed speed; /* measured, or set by --predict */
 
 static void stop(const char *what, const char *err)
 {
@@ -140,8 +141,8 @@ static void make_experts(struct made *m, const struct shape *s, struct esp_layer
     layer->gate = layer->up = layer->down = (struct esp_tensor){0};
 }
 
-/* Makes all layers. In a mixed model, about half of the layers have more bits: the first and
- * the last eighth, and every third layer between. */
+/* Makes all layers. In a mixed model, about half of the layers have more bits: the first eighth
+ * of the layers, the last eighth, and every third layer between them. */
 static void make_layers(struct made *m, const struct shape *s, const struct esp_layer *one,
                         bool mixed)
 {
@@ -156,8 +157,9 @@ static void make_layers(struct made *m, const struct shape *s, const struct esp_
     }
 }
 
-/* Allocates and returns random numbers of a type. They are enough for the larger of these two
- * tensors and one more block. If `filled` is false, the caller must not read them. */
+/* Allocates and returns random numbers of a type. The numbers suffice for the larger one of the
+ * tensors `head` and `other`, and one more block. If `filled` is false, the caller must not
+ * read them. */
 static char *make_numbers(const struct shape *s, enum esp_dtype dtype,
                           const struct esp_tensor *head, const struct esp_tensor *other,
                           bool filled)
@@ -470,7 +472,7 @@ static void check_exact(struct esp_backend *backend, struct made *m, int batch)
     m->desc.exact = false;
     free(plain);
     if (wrong > 0)
-        stop("exact mode", "a row depends on the rows beside it");
+        stop("exact mode", "a row depends on the other rows of its pass");
 }
 
 /* ------------------------------------------------------------------ tables */
@@ -495,8 +497,8 @@ static int predict(const struct esp_backend *backend, const struct esp_model_des
     return count < 0 ? 0 : count;
 }
 
-/* Returns the predicted seconds of a pass, or 0 if there is no prediction. A captured pass
- * takes as long as a pass with the next larger number of rows for which there is a graph. */
+/* Returns the predicted seconds of a pass, or 0 if there is no prediction. A captured pass runs
+ * the smallest graph that has enough rows, so it takes as long as a pass of that size. */
 static double predicted_seconds(const struct esp_backend *backend,
                                 const struct esp_model_desc *desc, int rows, int context)
 {
@@ -611,7 +613,7 @@ static double pass_bytes(const struct esp_backend *backend, const struct esp_mod
 static const int timed[] = {1, 16, 64};
 enum { TIMED = sizeof timed / sizeof *timed };
 
-/* Prints the predictions for a model without measuring it. Its weights can have any type. */
+/* Prints the predictions for a model without measuring it. The weights can have any type. */
 static void print_predictions(struct esp_backend *backend, const struct shape *s,
                               enum esp_dtype dtype)
 {
@@ -624,7 +626,7 @@ static void print_predictions(struct esp_backend *backend, const struct shape *s
     unmake(&m);
 }
 
-/* Prints the times of passes in exact mode, after a text of one length. */
+/* Prints the times of passes in exact mode, for only one length of the preceding text. */
 static void print_exact(struct esp_backend *backend, struct made *m)
 {
     struct runner r;

@@ -1,5 +1,6 @@
 /* darwin.h - imitates macOS: hides functions that macOS lacks, and declares functions that
- * macOS has but this C library hides without _GNU_SOURCE. Included before every file. */
+ * macOS has but this C library hides without _GNU_SOURCE. The test includes it before every
+ * file. */
 #ifndef TEST_DARWIN_H
 #define TEST_DARWIN_H
 
@@ -25,7 +26,7 @@
 
 #define st_mtimespec st_mtim
 
-/* ------------------------------------------------------------------ on both systems */
+/* --------------------------------------------------------- functions that both systems have */
 
 int asprintf(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int vasprintf(char **text, const char *format, va_list args)
@@ -34,7 +35,7 @@ char *strcasestr(const char *in, const char *what);
 void *memmem(const void *in, size_t size, const void *what, size_t length);
 #define RTLD_NEXT ((void *)-1L)
 
-/* ------------------------------------------------------------------ only on macOS */
+/* ---------------------------------------------------------------- names that only macOS has */
 
 #define F_NOCACHE 48
 #define POSIX_SPAWN_SETSID 0x400
@@ -43,7 +44,7 @@ int renamex_np(const char *from, const char *to, unsigned flags);
 int pthread_cond_timedwait_relative_np(pthread_cond_t *condition, pthread_mutex_t *lock,
                                        const struct timespec *left);
 
-/* ------------------------------------------------------------------ not on macOS */
+/* ------------------------------------------------------------------ names that macOS lacks */
 
 #pragma GCC poison sigtimedwait sigwaitinfo sigqueue SIGPWR SIGSTKFLT SIGRTMIN SIGRTMAX
 #pragma GCC poison pthread_condattr_setclock pthread_mutex_timedlock pthread_timedjoin_np

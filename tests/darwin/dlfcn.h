@@ -1,4 +1,4 @@
-/* Declares what <dlfcn.h> has without _GNU_SOURCE, and dladdr(), which macOS has, too. */
+/* Declares what <dlfcn.h> has without _GNU_SOURCE, and dladdr(), which macOS also has. */
 #include_next <dlfcn.h>
 #ifndef TEST_DARWIN_DLFCN_H
 #define TEST_DARWIN_DLFCN_H

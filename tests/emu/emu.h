@@ -1,7 +1,7 @@
 /* emu.h - emulates a GPU: compiles CUDA C++ as C++17 and runs it on one host thread.
  *
  * If ESP_EMULATE is defined, kernels/cuda/device.h includes this header instead of the CUDA
- * headers. README.md says what faults tests can find with the emulator, and what they cannot.
+ * headers. README.md says which faults tests can find with the emulator, and which not.
  */
 #ifndef EMU_H
 #define EMU_H

@@ -3,8 +3,8 @@
  * Shared memory has 32 banks of 4 bytes. A warp's access takes one cycle if its lanes need
  * different banks or the same words. Otherwise it takes as many cycles as the number of
  * different words that the lanes need from the busiest bank. If each lane accesses 8 bytes,
- * only 16 lanes are served at a time; with 16 bytes, only 8 lanes. NVIDIA describes all
- * architectures since 5.0 in this way.
+ * only 16 lanes are served at a time; with 16 bytes, only 8 lanes. NVIDIA describes these rules
+ * for all GPUs since compute capability 5.0.
  *
  * The accesses of esp_shared_get(), esp_shared_put() and ldmatrix and the writes of cp.async
  * are counted. The emulator runs the lanes of a warp one after another. So it has to guess

@@ -42,7 +42,7 @@ long emu_kernels, emu_waits;
 size_t emu_most_shared;
 static thread_local cudaError_t last_error = cudaSuccess;
 
-/* ------------------------------------------------------------------ the environment */
+/* ------------------------------------------------------------------ environment variables */
 
 static unsigned long long from_environment(const char *name, unsigned long long otherwise)
 {
@@ -113,7 +113,7 @@ __attribute__((constructor)) static void emu_begin()
     watch_faults();
 }
 
-/* ------------------------------------------------------------------ for the tests */
+/* ------------------------------------------------------------------ functions for the tests */
 
 void emu_set_devices(int count)
 {
@@ -214,7 +214,7 @@ long emu_waits_made(void)
     return emu_waits;
 }
 
-/* ------------------------------------------------------------------ for the emulator */
+/* --------------------------------------------------------------- functions for the emulator */
 
 std::recursive_mutex &emu_mutex()
 {

@@ -2,10 +2,10 @@
  *
  * Environment variables control the emulator without these functions: ESPALIER_EMU_DEVICES,
  * ESPALIER_EMU_DRIVER and ESPALIER_EMU_LT (versions), ESPALIER_EMU_MEMORY (bytes),
- * ESPALIER_EMU_NCCL=0 (this machine has no NCCL), ESPALIER_EMU_NODE (bytes of a node of a
- * graph), ESPALIER_EMU_SMS (multiprocessors), ESPALIER_EMU_SHARED (kilobytes),
- * ESPALIER_EMU_SEED, ESPALIER_EMU_FAIL (number of the call that fails), ESPALIER_EMU_LEAKS=1
- * (print at exit which objects were never released).
+ * ESPALIER_EMU_NCCL=0 (the machine has no NCCL), ESPALIER_EMU_NODE (bytes of each graph node),
+ * ESPALIER_EMU_SMS (multiprocessors), ESPALIER_EMU_SHARED (kilobytes), ESPALIER_EMU_SEED,
+ * ESPALIER_EMU_FAIL (number of the call that fails), ESPALIER_EMU_LEAKS=1 (print at exit which
+ * objects were never released).
  */
 #ifndef EMU_CONTROL_H
 #define EMU_CONTROL_H
@@ -19,7 +19,7 @@ extern "C" {
 #endif
 
 void emu_set_devices(int count);
-void emu_set_driver(int version); /* its newest CUDA version: 12040 is 12.4; 0 is no driver */
+void emu_set_driver(int version); /* newest supported CUDA: 12040 is 12.4; 0 means no driver */
 void emu_set_lt(int version);     /* version of cuBLASLt, initially 13; 0 means none */
 /* Says what cuBLASLt's heuristic returns: algorithms (initially), no algorithm, or an error. */
 enum emu_heuristic { EMU_FINDS, EMU_FINDS_NONE, EMU_REFUSES };
@@ -43,10 +43,10 @@ size_t emu_memory_peak(void); /* the most memory in use since the last call of t
 void emu_set_seed(uint64_t seed);
 
 /* Makes a later call of the runtime or of cuBLASLt fail: 1 is the next call, 2 the call after
- * it, and 0 no call. If `ever_after` is set, all calls after it fail, too, as after a fault on
- * a GPU. A failing call that should release something returns the error, but still releases
- * it. `error` is a cudaError_t. A failing call of cuBLASLt returns an error of cuBLASLt's own
- * type instead. */
+ * it, and 0 no call. If `ever_after` is set, all later calls also fail, as after a fault on a
+ * GPU. A failing call that should release something returns the error, but still releases it.
+ * `error` is a cudaError_t. A failing call of cuBLASLt returns an error of cuBLASLt's own type
+ * instead. */
 void emu_fail_at(long call, int error, bool ever_after);
 long emu_calls(void); /* number of calls since emu_fail_at(), or since the program began */
 

@@ -70,7 +70,7 @@ static inline int __syncthreads_and(int predicate, EMU_SITE)
     return count.yes == count.all;
 }
 
-/* ------------------------------------------------------------------ meetings of a warp */
+/* ----------------------------------------------------- functions that a warp calls together */
 
 /* The last lane of `mask` that arrives calls this function. data[i] is the value of lane i, or
  * NULL if the lane is not in the mask. After the call, all lanes continue. */

@@ -95,7 +95,7 @@ extern "C" void emu_fibre_begin()
     abort();
 }
 
-/* ------------------------------------------------------------------ the switch itself */
+/* --------------------------------------------------- switching from one stack to another */
 
 #if defined(__x86_64__)
 enum { saved_words = 6 };

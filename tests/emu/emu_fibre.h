@@ -2,8 +2,8 @@
  *
  * A switch saves the registers that the calling convention preserves, and changes the stack
  * pointer. On x86-64 and aarch64 it is written in assembly and takes a few nanoseconds; other
- * processors use ucontext. AddressSanitizer is told about each switch from and to the host's
- * stack. Stacks lie between guard pages and are reused.
+ * processors use ucontext. The switch tells AddressSanitizer when it changes from or to the
+ * host's stack. Stacks lie between guard pages and are reused.
  */
 #ifndef EMU_FIBRE_H
 #define EMU_FIBRE_H

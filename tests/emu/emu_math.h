@@ -2,9 +2,9 @@
  *
  * Functions with a rounding mode in their names give the same results as on a GPU. rsqrtf and
  * the approximate functions (__expf, ...) call the functions of the C library. A GPU's results
- * can differ in the last bits, so tests must not depend on these bits. The compiler fuses no
- * multiplication with an addition (-ffp-contract=off), and fmaf() is a true fused multiply-add.
- * Atomics are plain updates, because only one thread runs at a time.
+ * can differ in the last bits, so tests must not depend on these bits. The compiler does not
+ * fuse multiplications with additions (-ffp-contract=off), and fmaf() is a true fused
+ * multiply-add. Atomics are plain updates, because only one thread runs at a time.
  */
 #ifndef EMU_MATH_H
 #define EMU_MATH_H
@@ -127,7 +127,6 @@ static inline unsigned long long __brevll(unsigned long long x)
     return (unsigned long long)__brev((unsigned)x) << 32 | __brev((unsigned)(x >> 32));
 }
 
-/* Byte i of the result is byte (selector >> 4 i & 7) of high:low. */
 static inline int __dp4a(int a, int b, int sum)
 {
     for (int i = 0; i < 4; i++)
@@ -135,6 +134,7 @@ static inline int __dp4a(int a, int b, int sum)
     return sum;
 }
 
+/* Byte i of the result is byte (selector >> 4 i & 7) of high:low. */
 static inline unsigned __byte_perm(unsigned low, unsigned high, unsigned selector)
 {
     unsigned long long bytes = (unsigned long long)high << 32 | low;

@@ -26,7 +26,7 @@ struct arena_state {
     size_t high = 0, cursor = 0, used = 0, peak = 0;
     int open = 0;
     std::map<size_t, size_t> live;   /* offsets of allocations -> their sizes in bytes */
-    std::map<size_t, size_t> fences; /* the same for fences, which lie inside allocations */
+    std::map<size_t, size_t> fences; /* offsets of fences inside allocations -> their sizes */
 
     arena_state()
     {
@@ -100,8 +100,9 @@ emu_where_is emu_find(const void *address, size_t bytes)
 }
 
 /* Returns the offset of `room` free bytes: the first at or after the cursor, or else the first
- * in the arena. Returns arena_bytes if there is no such room. The cursor goes back to 0 long
- * before the end of the arena, because pages that were used once stay in memory. */
+ * in the arena. Returns arena_bytes if no free range is large enough. The cursor goes back to 0
+ * long before the end of the arena, because a page that was used once continues to take memory.
+ */
 static size_t find_room(size_t room)
 {
     if (arena().cursor + room > 2 * arena().peak + 8 * huge_page)
@@ -141,7 +142,7 @@ void emu_put_fence(void *address, size_t bytes)
 {
     std::lock_guard<std::recursive_mutex> locked(emu_mutex());
     if (emu_find(address, bytes) != emu_on_device)
-        emu_fail("a fence of %zu bytes outside device memory", bytes);
+        emu_fail("a fence of %zu bytes is not in an allocation on the device", bytes);
     if (bytes == 0)
         return;
     arena().fences[(size_t)(static_cast<unsigned char *>(address) - arena().base)] = bytes;
@@ -338,7 +339,7 @@ static bool is_pinned(uintptr_t at)
 }
 
 /* Returns whether a page of the host is mapped at this address. Returns false for low
- * addresses, which belong to the sanitizer's shadow memory, or are integers. */
+ * addresses: they are small integers, or belong to the sanitizer's shadow memory. */
 static bool is_mapped(uintptr_t at)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -356,8 +357,8 @@ void emu_check_parameter(const char *kernel, int index, const void *value, size_
         memcpy(&word, static_cast<const char *>(value) + offset, sizeof word);
         void *address = reinterpret_cast<void *>(word);
         if (emu_find(address, 0) == emu_nowhere)
-            emu_fail("parameter %d of kernel %s (byte %zu) is the address of no allocation on "
-                     "the device",
+            emu_fail("parameter %d of kernel %s (byte %zu) is not the address of an allocation "
+                     "on the device",
                      index + 1, kernel, offset);
         if (!emu_in_arena(address) && is_mapped(word) && !is_pinned(word))
             emu_fail("parameter %d of kernel %s (byte %zu) holds the address of host memory",

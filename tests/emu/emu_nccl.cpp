@@ -108,7 +108,7 @@ static void copy_all(const clique &all)
 }
 
 /* Records that a rank has reached an all-gather. Runs the other ranks until they have reached
- * it, too. The last of them copies the parts of all ranks. */
+ * the same all-gather. The last rank that arrives copies the parts of all ranks. */
 static void come(clique &all, const std::vector<cudaStream_t> &streams, int rank, const part &p)
 {
     const long number = ++all.arrived[(size_t)rank];

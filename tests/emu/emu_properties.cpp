@@ -1,9 +1,9 @@
 /* emu_properties.cpp - returns the properties of the emulated device, and checks launches.
  *
- * Limits are those of a GPU of compute capability 9.0, except that the emulated device has few
- * multiprocessors. With few multiprocessors, even the tests' small shapes have more blocks than
- * can run at a time. A test can set the number of multiprocessors and the size of shared memory
- * (emu_control.h), because the backend chooses its kernels by them.
+ * The emulated device has the limits of a GPU with compute capability 9.0, but only a few
+ * multiprocessors. So even the small shapes of the tests have more blocks than can run at a
+ * time. A test can set the number of multiprocessors and the size of shared memory
+ * (emu_control.h), because the backend's choice of kernels depends on these two numbers.
  */
 #include <cstdio>
 #include <map>

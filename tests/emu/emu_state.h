@@ -67,7 +67,7 @@ emu_where_is emu_find(const void *address, size_t bytes);
 /* Removes the fences within a range for a copy or a fill, and restores them afterwards. */
 void emu_lift_fences(const void *address, size_t bytes);
 void emu_restore_fences(const void *address, size_t bytes);
-bool emu_in_arena(const void *address); /* returns whether this is in device memory */
+bool emu_in_arena(const void *address); /* returns whether `address` is in device memory */
 
 /* ------------------------------------------------------------------ streams (emu_stream.cpp)
  */

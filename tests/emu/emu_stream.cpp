@@ -1,10 +1,10 @@
 /* emu_stream.cpp - implements lazy streams, events and graphs.
  *
  * Work waits in its stream until the host waits for the stream. Before a stream runs, all work
- * on which it depends is run: work of other streams before an event for which the stream waits,
- * and work of the default stream. (The default stream and blocking streams wait for each
- * other's earlier work.) The seed decides whether other streams run earlier than they must. So
- * a missing dependency gives a wrong result with some seeds.
+ * that it depends on runs: work of other streams before an event that the stream waits for, and
+ * work of the default stream. (The default stream and blocking streams wait for each other's
+ * earlier work.) The seed decides whether other streams run earlier than they must. So a
+ * missing dependency gives a wrong result with some seeds.
  */
 #include <chrono>
 #include <deque>
@@ -309,7 +309,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     return emu_result(result);
 }
 
-/* Runs the event's stream up to the event. */
+/* Runs the work of the event's stream that precedes the event. */
 static void await(record &r)
 {
     while (!r.done)
@@ -325,7 +325,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     std::shared_ptr<record> last = event->last;
     if (!last)
         return cudaSuccess;
-    if (last->captured) /* allowed only in the same stream, where work is in order anyway */
+    if (last->captured) /* only the same stream may wait; its work is in order anyway */
         return emu_result(last->stream == s ? cudaSuccess : cudaErrorStreamCaptureUnsupported);
     return emu_result(emu_enqueue(stream, [last] { await(*last); }));
 }

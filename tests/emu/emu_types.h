@@ -5,7 +5,7 @@
  * access, which would be a fault on a GPU. The 16-bit floats can only be converted by named
  * functions (__float2bfloat16, ...). With implicit conversions, a plain compiler would compute
  * in 32 bits what CUDA computes in 16 bits. As on a GPU, conversions round to nearest, ties to
- * even; subnormals are kept, and NaN becomes 0x7fff.
+ * even. They do not replace subnormal numbers by 0, and NaN becomes 0x7fff.
  */
 #ifndef EMU_TYPES_H
 #define EMU_TYPES_H

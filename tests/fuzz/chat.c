@@ -1,6 +1,6 @@
 /* Fuzzes a chat template and a conversation. The program need not recognise the template. Every
- * format must be able to write the conversation. The parts that people or the model wrote must
- * follow each other inside the result. The input has the parts chat_template.jinja,
+ * format must be able to write the conversation. The parts of the result that come from
+ * messages must not overlap, and must be in order. The input has the parts chat_template.jinja,
  * tokenizer_config.json and text. */
 #include "engine/chat/chat.h"
 
@@ -27,7 +27,7 @@ static void write_conversation(const struct esp_chat *chat, const char *text, si
         const struct esp_span span = out.said.items[i];
         FUZZ_REQUIRE(span.start >= before && span.end > span.start &&
                          (size_t)span.end <= out.length,
-                     "part %d is inside the text", (int)i);
+                     "part %d is inside the result, after the previous part", (int)i);
         before = span.end;
     }
     esp_chat_text_free(&out);

@@ -14,7 +14,7 @@
 #include "kernels/model_desc.h"
 #include "tests/fuzz/support/fuzz.h"
 
-enum { ZEROS = 1 << 17, MOST_READ = 64 /* elements, or tensors */, ROOM = 64 /* tokens */ };
+enum { ZEROS = 1 << 17, MOST_READ = 64 /* elements or tensors */, ROOM = 64 /* tokens */ };
 
 static void read_value(const struct esp_gguf_value *value)
 {
@@ -29,8 +29,9 @@ static void read_value(const struct esp_gguf_value *value)
         if (text.length > 0)
             last = text.bytes[text.length - 1]; /* the last byte must be readable */
     (void)last;
-    FUZZ_REQUIRE(value->kind != ESP_GGUF_TEXT || texts == value->count, "%llu texts of %llu",
-                 (unsigned long long)texts, (unsigned long long)value->count);
+    FUZZ_REQUIRE(value->kind != ESP_GGUF_TEXT || texts == value->count,
+                 "%llu of %llu elements are texts", (unsigned long long)texts,
+                 (unsigned long long)value->count);
     char *copy = esp_gguf_copy_text(value);
     FUZZ_REQUIRE(!copy || !value->array, "only a single text is copied");
     free(copy);

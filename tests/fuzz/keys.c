@@ -1,7 +1,7 @@
 /* Fuzzes the decoder of a terminal's bytes, which reports keys, pastes and clicks. Every key
  * must have a name, and parsing this name must give the same key. No byte after the end may be
- * read. The first byte of the input is the size of the pieces in which the decoder gets the
- * other bytes; 0 means one piece. */
+ * read. The decoder gets the input in pieces. The first byte of the input is the size of these
+ * pieces; 0 means that all other bytes are one piece. */
 #include "tui/view/decode.h"
 
 #include <string.h>

@@ -1,13 +1,13 @@
 /* Fuzzes the library of kept sessions. Whatever its pages contain, opening, listing, searching,
  * loading and exporting must either succeed or fail with an error message. A session that is
- * loaded must be a complete tree of texts. A program that keeps sessions must open the
- * library or rename it.
+ * loaded must be a complete tree of texts. A program that keeps sessions must open the library
+ * or rename its file.
  *
  * The input changes a small library. Each line has the number of a page, an offset in the page,
  * and the bytes to write at this offset, as hexadecimal digits. A line without digits truncates
- * the file at this offset.
- * Page 0 means the journal of session 1, which a killed program has left. Its offsets start at
- * the beginning of the journal. A line "seal" corrects the checksums of the journal's records.
+ * the file at this offset. Page 0 means the journal of session 1, as a killed program would
+ * leave it. Its offsets start at the beginning of the journal. A line "seal" corrects the
+ * checksums of the journal's records.
  */
 #include "sessions/library.h"
 

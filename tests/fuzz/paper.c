@@ -1,4 +1,4 @@
-/* Fuzzes a paper's figures and the table with which they are compared. The result must be an
+/* Fuzzes a paper's figures and the table that is compared with them. The result must be an
  * error message or a picture in each of the two formats, and must be safe to show. The input
  * has the parts x.paper and table.json. */
 #include "tui/cli/bench/paper.h"

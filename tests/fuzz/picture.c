@@ -27,7 +27,8 @@ static void require_text(const char *text, size_t length)
     FUZZ_REQUIRE(length > 0, "a picture is not empty");
     for (size_t i = 0; i < length; i++)
         FUZZ_REQUIRE((unsigned char)text[i] >= 0x20 || strchr("\n\t", text[i]),
-                     "byte %zu of a picture is %02x", i, (unsigned char)text[i]);
+                     "byte %zu of a picture is the control character %02x", i,
+                     (unsigned char)text[i]);
 }
 
 static void write_dot(Agraph_t *graph)

@@ -29,7 +29,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
         free(copy);
         all += p->length + strlen(p->category);
     }
-    FUZZ_REQUIRE(all <= length, "%zu bytes are used, of %zu", all, length);
+    FUZZ_REQUIRE(all <= length, "the prompts have %zu bytes, but the file has %zu", all,
+                 length);
     cli_prompts_free(&prompts);
     return 0;
 }

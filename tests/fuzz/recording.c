@@ -1,7 +1,7 @@
 /* Fuzzes a recording. Every event of an accepted file must be readable, with its text, sums and
  * steps. The export of an iteration must be safe for a terminal, and the line that is written
- * for an iteration must be readable again. A page and charts are made of the recording, too.
- * The input is the file. */
+ * for an iteration must be readable again. The harness also makes a page and charts from the
+ * recording. The input is the file. */
 #include "sessions/recording.h"
 
 #include <stdlib.h>
@@ -90,7 +90,8 @@ static void draw_figures(struct esp_recording *recording, int iteration)
         if (esp_export(&options, &bytes, &size, err, sizeof err) == 0)
             fuzz_require_safe(bytes, size, "a figure");
         for (size_t at = 0; bytes && i % 2 && at < size; at++)
-            FUZZ_REQUIRE((unsigned char)bytes[at] < 0x7f, "TikZ has byte %02x at %zu",
+            FUZZ_REQUIRE((unsigned char)bytes[at] < 0x7f,
+                         "TikZ must be ASCII, but has byte %02x at %zu",
                          (unsigned char)bytes[at], at);
         free(bytes);
     }

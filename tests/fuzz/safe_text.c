@@ -43,7 +43,8 @@ static void show(const char *bytes, size_t length, int flags)
             FUZZ_REQUIRE((unsigned char)*c < 0x80, "it is ASCII");
         width += shown.width;
     }
-    FUZZ_REQUIRE(width == esp_safe_width(bytes, length, flags), "the width is the sum");
+    FUZZ_REQUIRE(width == esp_safe_width(bytes, length, flags),
+                 "the width of a text is the sum of the widths of its parts");
 }
 
 static void wrap(const char *bytes, size_t length, int flags, int width)
@@ -51,7 +52,8 @@ static void wrap(const char *bytes, size_t length, int flags, int width)
     const struct esp_wrap lines = {bytes, length, width, flags};
     for (size_t at = 0; at < length;) {
         size_t end = esp_wrap_line(&lines, at, length);
-        FUZZ_REQUIRE(end > at && end <= length, "the line at byte %zu ends after it", at);
+        FUZZ_REQUIRE(end > at && end <= length, "the line that begins at byte %zu is not empty",
+                     at);
         at = end;
     }
 }

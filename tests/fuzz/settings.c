@@ -43,7 +43,7 @@ static void read_values(const struct esp_control *control, char *values, size_t 
     }
 }
 
-/* Does what esp_app_open() does for a replay, but does not draw and opens no input line. */
+/* Does what esp_app_open() does for a replay, but does not draw or open an input line. */
 static bool open_control(struct esp_control *control, const char *played, const char *config)
 {
     char err[512] = "";

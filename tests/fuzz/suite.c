@@ -74,7 +74,8 @@ static void lay_out(struct cli_suite *suite, struct cli_prompts *prompts, const 
     if (cli_suite_plan(&plan, suite, prompts, &options, err, sizeof err) < 0) {
         FUZZ_REQUIRE(*err, "a refusal is a sentence");
     } else {
-        FUZZ_REQUIRE(plan.count <= SUITE_GRID && plan.rows <= SUITE_GRID, "the grid is small");
+        FUZZ_REQUIRE(plan.count <= SUITE_GRID && plan.rows <= SUITE_GRID,
+                     "there are at most SUITE_GRID cases and rows");
         give_figures(&plan, figures);
         FUZZ_REQUIRE(cli_suite_table(&table, &plan) == 0, "there is a table");
         write_forms(suite, &table);

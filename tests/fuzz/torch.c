@@ -1,5 +1,5 @@
 /* Fuzzes pytorch_model.bin of a draft head, which is a zip archive with a pickle. Every tensor
- * that is opened must lie inside the file, and be readable completely. The input is the file.
+ * that is opened must lie inside the file, and be completely readable. The input is the file.
  * */
 #include "engine/model/model.h"
 

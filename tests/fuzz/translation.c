@@ -31,14 +31,18 @@ static void check(const struct esp_translation *t, const struct esp_language *dr
         FUZZ_REQUIRE(count >= 1 && count <= ESP_SPELLED_MOST, "token %d is %d", (int)token,
                      count);
         for (int i = 0; i < count; i++)
-            FUZZ_REQUIRE(spelled[i] >= 0 && spelled[i] < draft->vocabulary, "it is a token");
+            FUZZ_REQUIRE(spelled[i] >= 0 && spelled[i] < draft->vocabulary,
+                         "each part is a draft token");
     }
     for (int i = 0; i < t->shared; i++) {
-        FUZZ_REQUIRE(i == 0 || t->output_token[i] > t->output_token[i - 1], "they ascend");
-        FUZZ_REQUIRE(t->output_token[i] >= 0 && t->output_token[i] < t->tokens, "it is one");
+        FUZZ_REQUIRE(i == 0 || t->output_token[i] > t->output_token[i - 1],
+                     "shared target tokens ascend");
+        FUZZ_REQUIRE(t->output_token[i] >= 0 && t->output_token[i] < t->tokens,
+                     "a shared token is a target token");
         FUZZ_REQUIRE(t->output_row[i] >= 0 && t->output_row[i] < draft->vocabulary,
-                     "it is one");
-        FUZZ_REQUIRE(!used[t->output_row[i]]++, "token %d is shared only once",
+                     "the row of a shared token is a draft token");
+        FUZZ_REQUIRE(!used[t->output_row[i]]++,
+                     "draft token %d is shared with one target token only",
                      (int)t->output_row[i]);
     }
     free(used);

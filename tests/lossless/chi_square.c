@@ -1,9 +1,8 @@
 /* Chi-square tests on the built-in pair of models. For every allowed pair of drafter and
  * verifier, the generated tokens must follow the target's exact distributions
  * (engine/lossless.h). The seeds are fixed, so the result is always the same. If a change of
- * the program draws other random numbers, a correct program fails with a probability of one in
- * a thousand. The tests must detect verifiers with a deliberate bias.
- */
+ * the program leads to other random numbers, a correct program fails with a probability of one
+ * in a thousand. The tests must detect verifiers with a deliberate bias. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +26,7 @@ static char err[512];
 static const char *const spellings[] = {"iid:K=1", "delayed:K=1", "specinfer:expansion=3.2.1",
                                         "sequoia:learn=off,draws=topk", NULL};
 
-/* Opens a session. Returns NULL if this drafter and this verifier may not be combined. */
+/* Opens a session. Returns NULL if this drafter and this verifier cannot be combined. */
 static struct esp_session *open_session(const char *drafter, const char *verifier,
                                         uint64_t seed, double temperature, double top_p)
 {
@@ -167,7 +166,7 @@ TEST(drafts_of_another_vocabulary_do_not_change_the_distribution)
     }
 }
 
-/* ------------------------------------------------------------------ deliberate biases */
+/* --------------------------------------------------------- verifiers with a deliberate bias */
 
 /* A biased verifier. After a rejection, it draws the token from p, not from the residual. */
 static int from_p(struct esp_verify *v, const struct esp_site *site, struct esp_residual *left)

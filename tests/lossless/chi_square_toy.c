@@ -1,6 +1,6 @@
 /* Chi-square tests on the toy backend. Its passes are cheap, so the tests use many tokens and
- * detect even small biases. The tests run complete sessions, in which the drafters draw their
- * tokens, at several temperatures and top-p. In some sessions, the node limit or the context
+ * detect even small biases. The tests run complete sessions at several temperatures and values
+ * of top-p. The drafters sample their tokens. In some sessions, the node limit or the context
  * cuts off trees. A correct program fails with a probability of one in a thousand. */
 #include <math.h>
 #include <stdio.h>
@@ -58,9 +58,9 @@ static const char *const drafters[] = {
     NULL,
 };
 
-/* These two return the cost of a pass of the draft and of the target. The costs are so low that
- * goodput drafts many nodes. From the seventh row on, a row of a target pass costs more. So
- * goodput must compare the cost of more rows with the cost of another pass. */
+/* cheap_pass() returns the cost of a draft pass, cheap_rows() that of a target pass. The costs
+ * are so low that goodput drafts many nodes. From the seventh row on, each row of a target pass
+ * costs more. So goodput must compare the cost of more rows with the cost of another pass. */
 static double cheap_pass(int rows)
 {
     return 0.01 + 0.001 * rows;
@@ -71,7 +71,7 @@ static double cheap_rows(int rows)
     return 1 + 0.01 * rows + (rows > 6 ? 0.1 * (rows - 6) : 0);
 }
 
-/* Opens a session. Returns NULL if this drafter and this verifier may not be combined. */
+/* Opens a session. Returns NULL if this drafter and this verifier cannot be combined. */
 static struct esp_session *open_session(const char *drafter, const char *verifier,
                                         uint64_t seed, double temperature, double top_p)
 {

@@ -231,7 +231,7 @@ TEST(every_verifier_keeps_the_target_in_degenerate_cases)
                 check_all_rules(shape, n, k);
 }
 
-/* ------------------------------------------------------------------ the tests can fail */
+/* ----------------------------------------------------- faulty verifiers must fail the tests */
 
 /* A faulty verifier with the most common mistake: after a rejection, it samples from p instead
  * of the residual. */

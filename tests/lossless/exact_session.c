@@ -1,6 +1,7 @@
 /* Tests whole iterations of sessions on the toy models. The tests enumerate every draw of the
- * draft and every decision of the verifier. The loop, the caches and the drafters are those of
- * the engine. The distribution of the first output tokens must equal the target's to 1e-9.
+ * draft and every decision of the verifier. The decoding loop, the caches and the drafters are
+ * the engine's own code. The distribution of the first output tokens must equal the target's to
+ * 1e-9.
  *
  * Three kinds of drafts are tested. The first is a model with another vocabulary
  * (engine/model/translation.h). Some of its probabilities are zero, and it reads some of the
@@ -291,8 +292,8 @@ static double cheap_rows(int rows)
     return 1 + 0.01 * rows;
 }
 
-/* Opens a session whose matrix of recycled tokens has random contents, the same for every
- * outcome. */
+/* Opens a session. Its matrix of recycled tokens has random contents, which are the same for
+ * every outcome. */
 static struct esp_session *open_scrambled(const char *drafter, const char *verifier)
 {
     struct esp_session *session = open_session(drafter, verifier);
@@ -310,7 +311,7 @@ static struct esp_session *open_scrambled(const char *drafter, const char *verif
 }
 
 /* Enumerates a drafter that learns, so each outcome needs a new session. Returns the largest
- * difference from the target's probabilities, or -1 if the drafter and the verifier may not be
+ * difference from the target's probabilities, or -1 if the drafter and the verifier cannot be
  * combined. */
 static double enumerate_scrambled(const char *drafter, const char *verifier, struct seen *seen)
 {

@@ -96,7 +96,7 @@ static void add_outcomes(const struct esp_verifier_ops *rule, double weight, str
         CHECK(index < (int)(sizeof law->outcome / sizeof *law->outcome));
         if (rig.verify.explain)
             formula = esp_formula_tokens(&it);
-        rig.verify.explain = false; /* requested only once for each tree */
+        rig.verify.explain = false; /* the formula is needed only once for each tree */
         tokens += rig.all.probability * count;
         law->outcome[index] += part;
         law->length += part * rig.verify.path_length;
@@ -236,7 +236,7 @@ TEST(independent_paths_keep_the_target)
     }
 }
 
-/* ------------------------------------------------------------------ without replacement */
+/* ---------------------------------------------------------------- draws without replacement */
 
 /* Returns how many children a node gets. This number can depend on the node and its rank among
  * its siblings, but it must not depend on the children that are drawn. */
@@ -291,7 +291,7 @@ TEST(draws_without_replacement_keep_the_target)
     }
 }
 
-/* ------------------------------------------------------------------ children not drawn */
+/* ------------------------------------------------------------- children that were not drawn */
 
 static struct {
     struct mark before;
@@ -374,7 +374,7 @@ TEST(children_that_were_not_drawn_keep_the_target)
     }
 }
 
-/* ------------------------------------------------------------------ verifiers compared */
+/* ----------------------------------------------------------------- comparisons of verifiers */
 
 static const struct esp_verifier_ops *rule(const char *name)
 {

@@ -25,8 +25,8 @@ enum { QUICK_PROMPTS = 6, QUICK_TOKENS = TOKENS / 4 };
 #endif
 enum { EMULATED_TOKENS = 6, EMULATED_NODES = 24 };
 
-/* Two workers run at the same time. Each has an engine of one thread and continues every second
- * prompt. */
+/* Two workers run at the same time. Each has an engine with one thread, and continues every
+ * second prompt. */
 static struct esp_engine *engines[WORKERS];
 static int prompts, new_tokens, workers;
 static int32_t prompt[PROMPTS][LONGEST];
@@ -69,9 +69,9 @@ static int generate(struct esp_session *session, int i, int32_t *tokens, char *e
     return length;
 }
 
-/* Continues the worker's prompts with the drafter `spec`; if `every` is not 1, only every
- * `every`-th of them. If `fill` is set, stores the texts in plain[]. Otherwise compares them
- * with plain[]. */
+/* Continues the worker's prompts with the drafter `spec`. With every = 5, for example, it
+ * continues only every fifth prompt. If `fill` is set, stores the texts in plain[]. Otherwise
+ * compares the texts with plain[]. */
 static void work(int worker, const char *spec, int every, bool fill, char *err, size_t errlen)
 {
     struct esp_session *session;
@@ -156,8 +156,8 @@ static bool is_drafter(const char *spec)
     return esp_drafters[i] != NULL;
 }
 
-/* Runs plain decoding once, and compares the texts of every `step`-th drafter with its texts.
- * If `step` is 1, also tests some drafters with other parameters. */
+/* Runs plain decoding once. Every `step`-th drafter must write the same texts as plain
+ * decoding. If `step` is 1, some drafters are also tested with other parameters. */
 static void check_drafters(int step)
 {
     run("ar", 1, true);
@@ -233,7 +233,8 @@ TEST(every_drafter_equals_plain_decoding_with_a_draft_of_another_vocabulary)
     }
 }
 
-/* Each instruction set has separate code for matrix products, and AMX sums in another order. */
+/* Each instruction set has separate code for matrix products, and AMX adds in a different
+ * order. */
 EACH_ISA(every_drafter_equals_plain_decoding_with_each_instruction_set)
 {
     const struct esp_engine_options options = {.backend = "cpu", .threads = 1};

@@ -11,7 +11,7 @@ sources=$(git ls-files '*.c' '*.h' '*.cu' '*.def' 2>/dev/null | grep -v '^tests/
 
 # Each line of $work/includes has a file and a file that it includes.
 grep -Ho '^ *# *include "[^"]*"' $sources | sed 's/: *# *include "/ /; s/"$//' >"$work/includes"
-check "the sources have includes" test "$(wc -l <"$work/includes")" -gt 500
+check "the test finds the includes of the sources" test "$(wc -l <"$work/includes")" -gt 500
 missing=$(cut -d' ' -f2 "$work/includes" | sort -u | while read -r file; do [ -e "$file" ] || echo "$file"; done |
     grep -v '^tests/emu/')
 check "every include names its folder" test -z "$missing"; [ -z "$missing" ] || printf "    %s\n" $missing
@@ -74,7 +74,7 @@ done | xargs nm -o | awk -v from="$(echo "$BUILD/obj/" | wc -c)" '
     $(NF - 1) == "U" { used[NR] = $NF; user[NR] = unit }
     END { for (i in used) if (used[i] in owner && owner[used[i]] != user[i]) print user[i], owner[used[i]] }' |
     sort -u >"$work/calls"
-check "the objects have calls" test "$(wc -l <"$work/calls")" -gt 300
+check "the test finds the calls in the objects" test "$(wc -l <"$work/calls")" -gt 300
 back "$work/calls" >"$work/back"
 check "no file calls a function of a folder with a higher level" test ! -s "$work/back"; cat "$work/back"
 loops "$work/calls" >"$work/loops"
@@ -88,9 +88,10 @@ check "no two types have the same name" test -z "$twice"; [ -z "$twice" ] || pri
 guards=$(grep -hoE '^#ifndef ESP_[A-Z_0-9]*_H$' $sources | sort | uniq -d)
 check "no two headers have the same guard" test -z "$guards"; [ -z "$guards" ] || printf "    %s\n" $guards
 
-# Continuous integration compiles CUDA to PTX only once, for the oldest architecture. Therefore code may test whether it is
-# device code, but not for which architecture. It must not use __CUDA_ARCH_LIST__ and the feature macros for the same reason.
-# Kernels that begin early are the exception: plugin.cu reads from the compiled code for which architecture it was made.
+# Continuous integration compiles CUDA to PTX only once, for the oldest architecture. So code can test whether it is compiled
+# for a device, but must not test for which architecture. For the same reason, it must not use __CUDA_ARCH_LIST__ or the
+# feature macros. Kernels that begin early are the exception: plugin.cu reads from the compiled code which architecture it
+# was made for.
 asks=$(grep -n '__CUDA_ARCH' kernels/cuda/*.cu kernels/cuda/*.h kernels/*.h |
     grep -v -e '# *ifdef __CUDA_ARCH__$' -e '# *\(el\)\{0,1\}if defined(__CUDA_ARCH__)$' \
         -e '^kernels/cuda/device.h:.*defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= ESP_EARLY_ARCH$')

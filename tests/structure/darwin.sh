@@ -10,7 +10,7 @@ flags="-std=c11 -fsyntax-only -w -I. -isystem tests/darwin -include tests/darwin
 libraries=$(pkg-config --cflags libcjson libpcre2-8 libutf8proc ncursesw readline sqlite3)
 
 sources=$(find kernels engine sessions viz tui -name '*.c' ! -path 'viz/dot/*' ! -path 'kernels/ranks/mpi/*' ! -name system_linux.c ! -name amx.c ! -name example.c)
-check "the sources are found" test "$(echo "$sources" | wc -l)" -gt 200
+check "the test finds the sources" test "$(echo "$sources" | wc -l)" -gt 200
 echo "$sources" | xargs -P "$(nproc)" -n 16 $cc $flags $libraries >"$work/said" 2>&1
 check "macOS has all functions that the sources use" test ! -s "$work/said"; head -20 "$work/said"
 

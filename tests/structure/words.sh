@@ -21,7 +21,7 @@ cat >"$work/words" <<'WORDS'
 WORDS
 files=$(git ls-files engine kernels viz sessions tui man '*.md' 2>/dev/null | grep '\.[chu]$\|\.cu$\|\.def$\|\.md$\|\.[1-9]$\|\.lesson$\|\.sh$')
 [ -n "$files" ] || files=$(find engine kernels viz sessions tui man ./*.md -name '*.[ch]' -o -name '*.cu' -o -name '*.def' -o -name '*.md' -o -name '*.[1-9]' -o -name '*.lesson')
-check "there are files to read" test "$(echo "$files" | wc -l)" -gt 500
+check "the test finds the files to check" test "$(echo "$files" | wc -l)" -gt 500
 while IFS="$(printf '\t')" read -r pattern instead; do
     grep -nEH "$pattern" $files >"$work/found"
     check "'$pattern' is not written: $instead" test ! -s "$work/found"

@@ -1,7 +1,6 @@
 #!/bin/sh
-# Tests branches on small screens with the light theme, with keys and with the mouse. The branches
-# start at a node of the tree, at a token of the text, and with inserted words. tour.sh also tests
-# branches.
+# Tests branches with keys and with the mouse, on small screens and with the light theme. Some branches start at a node
+# of the tree, some at a token of the text, and some with inserted words. tour.sh also tests branches.
 . tests/shell.sh
 . tests/terminal.sh
 
@@ -11,7 +10,7 @@ tokens() { # prints the number of tokens of the text
 gone() { # PATTERN: waits until PATTERN is no longer on the screen
     wait_until sh -c "! $terminal capture-pane -p -t main | grep -q -e '$1'"
 }
-click() { # COLUMN ROW, counted from 1: presses and releases the mouse button there
+click() { # COLUMN ROW, counted from 1: clicks with the mouse at this place of the screen
     keys "$(printf '\033[<0;%d;%dM\033[<0;%d;%dm' "$1" "$2" "$1" "$2")"
 }
 begin() { # WIDTHxHEIGHT: opens a terminal of this size, starts the program, and generates a text
@@ -32,7 +31,7 @@ keys u
 check "80x24: u restores the previous text" see 'undone'
 before=$(tokens)
 click 12 4
-check "80x24: a click on the text puts the cursor there" see 'iter [0-9]* (held)\|┬ tree'
+check "80x24: a click on the text moves the cursor to the clicked token" see 'iter [0-9]* (held)\|┬ tree'
 keys Enter
 check "80x24: with the other panes hidden, the node pane explains the token" see '^┌ node   token [0-9]* "'
 check "80x24: the node pane lists the target's tokens for this position" see '> [1-8] ".*written'

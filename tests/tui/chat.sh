@@ -53,7 +53,7 @@ check ":regenerate writes another answer" sh -c "! cmp -s '$work/one' '$work/oth
 check ":edit takes the last turn back" sh -c "! grep -q '^│ > And the queen' '$work/edited'"
 check ":edit puts the last turn into the input line" shown "$work/edited" '^> And the queen?'
 check "a changed prompt can be sent" shown "$work/fox" '^│ > And the fox?'
-check "the turn before the edited one stays" shown "$work/fox" '^│ > Who was the king?'
+check "the turn before the edited turn is unchanged" shown "$work/fox" '^│ > Who was the king?'
 check ":system takes effect in the next conversation" shown "$work/system" ':clear starts another'
 
 $ESPALIER replay "$work/chat.esp.jsonl" --plain >"$work/plain" 2>&1
@@ -122,7 +122,7 @@ type And the queen?
 key Enter
 wait" $models -n 8
 $ESPALIER replay "$work/late.esp.jsonl" --plain >"$work/plain" 2>&1
-check "a recording that begins after a turn shows that turn, too" shown "$work/plain" '^│ > Who was the king?'
+check "a recording that begins after a turn also shows that turn" shown "$work/plain" '^│ > Who was the king?'
 check "a recording that begins after a turn shows no control tokens" sh -c "! grep -q 'im_start\|im_end' '$work/plain'"
 
 play "size 100x24
@@ -143,6 +143,6 @@ key Enter
 wait
 dump $work/wrong" $models -n 8
 check ":regenerate without an answer is refused" shown "$work/nothing" 'no answer to regenerate'
-check "with chat none, text is raw" dumped '^│ Once upon a time'
+check "with the setting chat none, the prompt has no turn mark" dumped '^│ Once upon a time'
 check "an unknown format is refused" shown "$work/wrong" 'chat takes auto, none, chatml'
 finish

@@ -18,7 +18,7 @@ wait"
 # If a seed is given, the run does not use what earlier runs have learned.
 play "$begin
 $dump" --seed 0 --drafter dynatree:N=8
-check ":compare opens the pane" dumped '^├ compare '
+check ":compare opens the compare pane" dumped '^├ compare '
 check "the pane names both configurations" dumped '^│ dynatree:.*, greedy *│ linear:K=4, greedy'
 check "the trees of both sessions have the same root" sh -c \
     "sed -n 's/.*from token \([0-9]*\):.*from token \([0-9]*\):.*/\1 = \2/p' '$work/screen' |
@@ -69,7 +69,7 @@ key Enter
 wait
 $dump"
 check "settings apply to both sides" dumped 'compare   the first writes the text, the second drafts along'
-check "the second side gets a verifier that fits" dumped '│ linear:K=4, [^g]'
+check "the second side gets a verifier that fits its drafter" dumped '│ linear:K=4, [^g]'
 play "$begin
 type :compare dyspec swor
 key Enter
@@ -124,7 +124,7 @@ wait
 key Enter
 wait
 $dump"
-check "if one side is plain decoding, it is the baseline" dumped '^│ ar .* 1\.00x'
+check "if one side uses plain decoding, that side is the baseline" dumped '^│ ar .* 1\.00x'
 # The ratio in the header must equal the ratio in the table. It includes all iterations of the
 # comparison, not only the last few.
 play "size 200x36
@@ -138,7 +138,7 @@ type $prompt
 key Enter
 wait
 $dump" --drafter linear:K=2 --width 2 --temp 1
-check "header and table show the same ratio" awk '
+check "the header and the table show the same speed ratio" awk '
     NR == 1 && /times as fast as plain|x plain/ { sub(/( times as fast as|x) plain.*/, ""); said = $NF }
     NR == 1 && /slower than plain decoding by/ { sub(/.*slower than plain decoding by /, ""); said = 1 - $1 / 100; part = 0.005 }
     /^│ linear/ && / [0-9.]*x/ { match($0, / [0-9.]*x/); row = substr($0, RSTART + 1, RLENGTH - 2) }

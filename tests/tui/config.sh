@@ -83,19 +83,19 @@ printf 'model fairytale-draft\nthreads 1\ntauh 0.6\n' >"$file"
 arguments=
 says 'threads 1' 'the file names the models'
 configured 'model fairytale-draft' ''
-check "models in the file are loaded" dumped '^ espalier   fairytale-draft   ar'
+check "the models that the file names are loaded" dumped '^ espalier   fairytale-draft   ar'
 configured 'model fairytale-draft' '' --target engine/models/fairytale-target
-check "models on the command line override those in the file" dumped '^ espalier   fairytale-target   ar'
+check "models on the command line override the models in the file" dumped '^ espalier   fairytale-target   ar'
 configured 'drafter dynatree:N=8
 tauh 0.6' 'type :drafter
 key Enter'
-check "parameters of the drafter are set" dumped 'tauh=0.6'
+check "the file can set parameters of the drafter" dumped 'tauh=0.6'
 
 refused() { # LINES PATTERN: a configuration file with LINES must be refused with a message with PATTERN
     printf '%b\n' "$1" >"$file"
     ESPALIER_SCRIPT=/dev/null fails 1 "$2" $ESPALIER --config "$file"
 }
-check "an unknown setting is named" refused 'temp 1\nnonsense 3' "settings, line 2: there is no setting 'nonsense'"
+check "the error message names an unknown setting" refused 'temp 1\nnonsense 3' "settings, line 2: there is no setting 'nonsense'"
 check "a theme that does not exist is refused" refused 'theme plaid' "settings, line 1: there is no theme 'plaid'"
 check "a pane that does not exist is refused" refused '\n\nhidden sky' "settings, line 3: there is no pane 'sky'"
 check "a setting without a value is refused" refused 'theme' "line 1: write a setting and its value"
@@ -108,10 +108,10 @@ check "a file that does not exist is refused" fails 1 'none cannot be read' $ESP
 check "a folder is refused as the configuration file" fails 1 'it is not a regular file' $ESPALIER --config "$work"
 unset ESPALIER_SCRIPT
 configured 'temp -3' ''
-check "an error of the engine names the line" dumped 'line 1: temp takes a number from 0 to 100'
+check "an error message of the engine names the line of the file" dumped 'line 1: temp takes a number from 0 to 100'
 head -c 20000 /dev/urandom >"$file"
 ESPALIER_SCRIPT=/dev/null fails 1 'settings, line' $ESPALIER --config "$file"
-check "random bytes give an error" [ $? = 0 ]
+check "a configuration file of random bytes is refused" [ $? = 0 ]
 check "an error message shows no control characters of the file" refused '\033[2J\033]0;x\a 1' \
     "there is no setting '?.2J?.0;x?'"
 
@@ -130,7 +130,7 @@ cp "$work/elsewhere" "$file"
 play "size 100x24
 wait
 $dump" --config "$file"
-check "theme and models are found from another folder" dumped '^ espalier   fairytale-draft   ar'
+check "the saved theme and models are found when the program runs in another folder" dumped '^ espalier   fairytale-draft   ar'
 
 printf '%s\n' 'size 100x24' wait 'type :drafter ar' 'key Enter' 'type :verifier nss' 'key Enter' wait \
     'type :drafter auto' 'key Enter' 'type :verifier auto' 'key Enter' wait 'type :config save' 'key Enter' \
@@ -139,7 +139,7 @@ printf '%s\n' 'size 100x24' wait 'type :drafter ar' 'key Enter' 'type :verifier 
 : >"$file"
 ESPALIER_SCRIPT=$work/script $ESPALIER --config "$file" >"$work/out" 2>&1
 check "drafter and verifier auto are not saved" sh -c "! grep -q 'drafter\|verifier' '$file'"
-check "auto is in the menu" grep -q '│ auto ' "$work/choices"
+check "the menu offers auto" grep -q '│ auto ' "$work/choices"
 printf '%s\n' 'size 100x24' wait 'type :drafter auto' 'key Enter' wait 'type :model fairytale-draft' \
     'key Enter' wait "dump $work/screen" >"$work/script"
 ESPALIER_SCRIPT=$work/script $ESPALIER >"$work/out" 2>&1
@@ -150,9 +150,9 @@ check "the preset of the newly loaded models gives no warning" sh -c "! grep -q 
 config=$work/config/espalier/config
 open 100x30
 run -n 8
-check "the program starts without a file" see ready
+check "the program starts without a configuration file" see ready
 keys ':theme light' Enter F4 ':hidden node' Enter ':temp 0.5' Enter
-check "a setting changes on the terminal" see 'temp = 0.5'
+check "a setting can be changed on the terminal" see 'temp = 0.5'
 keys ':quit' Enter
 check "the program ends" left 0
 check "no configuration file was written" [ ! -e "$config" ]
@@ -165,13 +165,13 @@ check ":config save writes the file" see 'settings were written to'
 keys ':quit' Enter
 left 0
 for line in 'theme light' 'layout stacked' 'hidden node' 'temp 0.5' 'pace 12' 'mouse on'; do
-    check "the file has $line" grep -qx "$line" "$config"
+    check "the saved file has the line: $line" grep -qx "$line" "$config"
 done
-check "the file has only changed settings" sh -c "! grep -q 'model\|drafter\|seed' '$config'"
+check "the saved file has only changed settings" sh -c "! grep -q 'model\|drafter\|seed' '$config'"
 run
 see ready
 keys ':layout' Enter
-check "the next run uses the file" see 'layout = stacked'
+check "the next run uses the saved file" see 'layout = stacked'
 keys ':n' Enter
 check "the next run uses the saved number of tokens, which -n had set" see 'n = 8'
 keys ':quit' Enter

@@ -19,7 +19,7 @@ type :export $work/tree.txt
 key Enter
 $dump" -n 20
 check "the displayed tree is exported" dumped "iteration [0-9]* written to $work/tree.txt"
-check "the exported tree looks as in the pane" grep -q '^· ".*" committed$' "$work/tree.txt"
+check "the exported tree looks like the tree in the pane" grep -q '^· ".*" committed$' "$work/tree.txt"
 
 play "size 120x20
 wait
@@ -100,7 +100,7 @@ cp "$work/screen-3" "$work/screen" && check "charts cannot be exported as text" 
 check "charts can be written for LaTeX" grep -q 'begin{tikzpicture}' "$work/stages.tikz"
 
 if ! [ -x "$BUILD/espalier-dot" ]; then
-    echo "  $BUILD/espalier-dot is not there: pictures are not tested"
+    echo "  $BUILD/espalier-dot was not built, so pictures are not tested"
     finish
 fi
 play "size 120x20
@@ -130,7 +130,7 @@ check "the caption names the models" grep -q 'fairytale&#45;target ← fairytale
 check "M-p puts the export command into the input line" dot -Tplain -o /dev/null "$work/key.dot"
 cp "$work/screen-2" "$work/screen" && check "an unknown ending is refused" dumped 'does not end in .svg'
 
-# The screen must not wait until a picture is written, but the program must not end before.
+# The interface must not wait until a picture is written. The program must not end before the picture is written.
 printf '#!/bin/sh\nsleep 2\nexec "%s" "$@"\n' "$PWD/$BUILD/espalier-dot" >"$work/slow"
 printf '#!/bin/sh\nsleep 1\nexit 1\n' >"$work/bad"
 chmod +x "$work/slow" "$work/bad"
@@ -144,8 +144,8 @@ $dump
 wait
 $dump-2" --prompt "Once upon a time" -n 20
 check "typing works while a picture is drawn" dumped '^> more'
-check "there is no message before the picture is written" sh -c "! grep -q 'slow.svg' '$work/screen'"
-cp "$work/screen-2" "$work/screen" && check "the message comes when the picture is written" dumped "written to $work/slow.svg"
+check "no message about the picture appears before it is written" sh -c "! grep -q 'slow.svg' '$work/screen'"
+cp "$work/screen-2" "$work/screen" && check "the message about the picture appears when it is written" dumped "written to $work/slow.svg"
 play "size 120x20
 wait
 type :export $work/last.svg

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The user's history, configuration and themes may be pipes to which nobody writes. The program must not wait for these
+# The user's history, configuration and themes can be pipes that nobody writes to. The program must not wait for these
 # pipes. It must also work if the history file does not contain text.
 . tests/shell.sh
 . tests/terminal.sh
@@ -25,7 +25,7 @@ refuses() { # PATTERN ARGUMENTS: the program must end immediately with a message
 
 mkfifo "$history"
 check "the program works if the history is a pipe" writes
-check "the history stays a pipe" [ -p "$history" ]
+check "the program does not replace a history that is a pipe" [ -p "$history" ]
 rm "$history" && mkdir "$history"
 check "the program works if the history is a folder" writes
 rmdir "$history" && printf 'half a character: \346\274\nOnce more\n' >"$history"

@@ -124,7 +124,7 @@ check "q closes the help" stays 'F1 q' '^┌ text'
 check "q leaves a pane" stays 'Tab q' '^ Space step   C-c stop   F1'
 check "q leaves a zoomed pane" stays 'Tab F8 q' '┬ tree'
 check "Esc leaves a zoomed pane" stays 'Tab F8 Esc' '┬ tree'
-check "F8 in the input line zooms the text" stays 'F8' '^┌ text [^┬]*┐$'
+check "F8, pressed in the input line, zooms the text pane" stays 'F8' '^┌ text [^┬]*┐$'
 check "the footer shows how to leave the zoom" dumped 'Esc back'
 check "Esc leaves the zoom and does not stop the generation" stays 'F8 Esc' '┬ tree'
 check "a second Esc stops the generation" play_and_see 'stopped' 'key F5
@@ -137,12 +137,12 @@ type Once upon a time
 key Enter
 wait
 key Esc'
-check "Esc stops no generation if a pane has the focus" play_and_see 'step mode, iter' 'key F5
+check "Esc does not stop the generation if a pane has the focus" play_and_see 'step mode, iter' 'key F5
 type Once upon a time
 key Enter
 wait
 key Tab Esc'
-check "after Esc in a replay, letters are keys again" play_and_see '^┌ help' 'key e Esc x F1' \
+check "after Esc in a replay, letters act as keys again" play_and_see '^┌ help' 'key e Esc x F1' \
     replay sessions/samples/dyspec.esp.jsonl
 
 play_and_see 'second line' 'type first
@@ -164,7 +164,7 @@ key C-j
 type second
 key Enter
 wait' -n 4
-check "in a command line, C-j is Enter" play_and_see 'theme = mono' 'type :theme mono
+check "in a command line, C-j acts as Enter" play_and_see 'theme = mono' 'type :theme mono
 key C-j'
 
 check "/SETTING VALUE sets a setting" play_and_see 'theme = mono' 'type /theme mono
@@ -172,7 +172,7 @@ key Enter'
 check "/drafter NAME chooses a drafter" play_and_see 'drafter = linear:K=4' 'type /drafter linear:K=4
 key Enter
 wait'
-check "other words after / are searched for, and so are names of settings without a value" \
+check "/ and the name of a setting without a value search the text" \
     play_and_see "not found: 'theme' is not in the text; the command is :theme" 'type /theme
 key Enter'
 for line in clear 'clear all' quit edit regenerate "save $work/by-slash" "mark here" help; do
@@ -191,7 +191,7 @@ check "/the is completed" play_and_see '^> /theme mono' 'type /the
 key Tab
 type mo
 key Tab'
-check "/themes is a search" play_and_see "not found: 'themes' is not in the text" 'type /themes
+check "/themes searches the text" play_and_see "not found: 'themes' is not in the text" 'type /themes
 key Enter'
 check "in a pane, / always searches, even for the name of a command" play_and_see "not found: 'theme' is not in the tree" 'type Once
 key Enter
@@ -212,7 +212,7 @@ check "a drafter that needs a draft model is refused without one" \
 key Enter
 wait
 key F2'
-check "the menu keeps the prompt" play_and_see '^> Once X' 'type Once 
+check "opening and closing a menu keeps the typed prompt" play_and_see '^> Once X' 'type Once 
 key F3 Esc
 type X'
 play_and_see 'F2 drafter' ''
@@ -223,7 +223,7 @@ row=$(grep -n '│   suffix ' "$work/screen" | cut -d: -f1)
 check "the menu can be clicked" play_and_see 'drafter = suffix' "key F2
 mouse 0 10 $((row - 1))
 wait"
-check "a click outside closes the menu" play_and_see '^│ *│ *│$' "key F2
+check "a click outside the menu closes the menu" play_and_see '^│ *│ *│$' "key F2
 mouse 0 0 0"
 check "the wheel scrolls the text, not the history" play_and_see '^> *$' "type :theme mono
 key Enter
@@ -265,7 +265,7 @@ refuses() { # LINE PATTERN: a configuration file with LINE must give an error me
 }
 check "an unknown key is refused" refuses 'bind F99 help' "there is no key 'F99"
 check "an unknown action is refused" refuses 'bind F9 hepl' "there is no action 'hepl' (did you mean help?)"
-check "digits cannot be bound" refuses 'bind F9 digit' 'the action digit is for the keys 0 to 9'
+check "the action digit cannot be bound to another key" refuses 'bind F9 digit' 'the action digit is for the keys 0 to 9'
 check "C-c cannot be bound" refuses 'bind C-c help' 'C-c cannot be bound'
 
 for pair in 'picture :export' 'svg :export' 'slide :export' 'zoom F8' 'exit :quit' 'faster F6' 'save slide :export'; do
@@ -296,7 +296,7 @@ type Once upon a time there was a king
 key Enter
 wait" -n 200 "$@" && dumped 'step mode, iter'
 }
-check ":break says when it will stop" play_and_see 'when a path of more than 3 tokens is accepted' 'type :break path 3
+check ":break says when the generation will stop" play_and_see 'when a path of more than 3 tokens is accepted' 'type :break path 3
 key Enter'
 check "generation stops after a long path" stops 'path 3' 'a path of [4-6] tokens was accepted' \
     --drafter fixed:D=6,B=2 --temp 0
@@ -314,7 +314,7 @@ check ":editor opens the editor" edits '^  lines' "$work/editor one" 'type one
 key F7
 type :editor
 key Enter'
-check "if the editor fails, the line stays" edits '^> one' false 'type one
+check "if the editor fails, the line is unchanged" edits '^> one' false 'type one
 key C-x C-e'
 check "a message says that the editor failed" dumped 'the editor failed, and the line is unchanged'
 check "no temporary file is left" [ -z "$(ls "$work" | grep '^espalier-')" ]

@@ -63,11 +63,11 @@ check "F2 lists the drafters" see 'dynatree .*adapt\|dynatree .*confidence'
 keys C-c Enter
 check "an empty line continues the text" see 'text   .* tokens'
 keys ':nonsense' Enter
-check "an unknown command is named" see "no command ':nonsense'"
+check "the error message names an unknown command" see "no command ':nonsense'"
 keys ':set temp=-1' Enter
 check "a value out of range is refused" see 'temp takes a number'
 keys ':drafter nobody' Enter
-check "an unknown drafter is named" see "no drafter 'nobody'"
+check "the error message names an unknown drafter" see "no drafter 'nobody'"
 keys ':drafte' Tab
 check "commands are completed" see '^> :drafter'
 keys C-u
@@ -76,12 +76,12 @@ check "drafters are completed" see ':drafter dynatree'
 keys C-u ':theme light' Enter
 check "a theme is loaded" see 'theme = light'
 keys ':theme plaid' Enter
-check "an unknown theme is named" see "there is no theme 'plaid'"
+check "the error message names an unknown theme" see "there is no theme 'plaid'"
 keys :clear! Enter F5 'Once upon a time' Enter
 check "step mode stops after a draft pass" see 'Draft pass 1'
 keys Space
 check "Space runs one stage" see 'Draft pass 2\|tree is drafted'
-check "the stages follow each other up to the last" steps_to 'drafted levels\|levels were accepted'
+check "Space runs all stages in order, up to the last stage" steps_to 'drafted levels\|levels were accepted'
 keys F5
 check "F5 continues without stops" see 'token limit reached'
 keys ':drafter linear:K=4' Enter ':set n=200' Enter ':break path 1' Enter Enter
@@ -90,9 +90,9 @@ keys C-c
 check "C-c ends the pause at a breakpoint" see 'ready'
 keys F5 C-d
 check "C-d ends the program" left 0
-check "the history is readable by its owner only" \
+check "only the owner can read the history" \
     [ "$(stat -c %a "$work/state/espalier/history")" = 600 ]
-check "the folder of the history is readable by its owner only" \
+check "only the owner can read the folder of the history" \
     [ "$(stat -c %a "$work/state/espalier")" = 700 ]
 run -n 8
 check "the program starts again" see 'ready'
@@ -110,7 +110,7 @@ check "the program ends" left 0
 check "only ASCII was printed" [ -z "$(screen | LC_ALL=C tr -d '\000-\177')" ]
 keys 'export LC_ALL=C.UTF-8 TERM=nonsense' Enter
 run
-check "an unknown terminal is named" see "type 'nonsense'"
+check "the error message names an unknown terminal" see "type 'nonsense'"
 
 check "a message says that the interface needs a terminal" fails 1 'needs a terminal' $ESPALIER
 only_ascii() {
@@ -128,7 +128,7 @@ keys ':quit' Enter
 check "--ascii: the terminal is restored" left 0
 open 100x24
 run --theme plaid
-check "--theme: an unknown theme is reported" see "there is no theme 'plaid'"
+check "--theme refuses an unknown theme" see "there is no theme 'plaid'"
 check "--theme: the terminal is restored" left 1
 
 finish

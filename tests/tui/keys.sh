@@ -40,5 +40,5 @@ wait
 type some words
 key C-r C-x a C-s C-x C-r M-3 C-x C-g
 $dump"
-check "other sequences with prefixes leave the line unchanged" dumped '^> some words'
+check "other key sequences that begin with a prefix leave the line unchanged" dumped '^> some words'
 finish

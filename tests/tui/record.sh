@@ -91,8 +91,8 @@ key Enter
 wait
 $dump.2"
 check "an existing file is not overwritten" dumped "exists; give another name"
-check "an existing recording stays unchanged" cmp -s "$file" "$work/copy"
-check "a full disk is reported" grep -q "cannot write /dev/full" "$work/screen.2"
+check "an existing recording is not changed" cmp -s "$file" "$work/copy"
+check "a recording on a full disk gives an error message" grep -q "cannot write /dev/full" "$work/screen.2"
 
 play "size 100x24
 wait

@@ -144,10 +144,10 @@ check "plain: no line is missing" \
     [ "$(wc -l <"$work/plain")" = $((23 * (iterations + 1))) ]
 cp "$work/plain" "$work/first"
 plain
-check "plain: a second run prints the same" cmp -s "$work/plain" "$work/first"
+check "plain: a second run prints the same text" cmp -s "$work/plain" "$work/first"
 plain --ascii
 check "plain --ascii: there is no byte above 127" [ -z "$(tr -d '\000-\177' <"$work/plain")" ]
-check "plain: a full disk is reported" sh -c "$ESPALIER replay '$recording' --plain 2>&1 >/dev/full |
+check "plain: standard output on a full disk gives an error message" sh -c "$ESPALIER replay '$recording' --plain 2>&1 >/dev/full |
     grep -q 'standard output could not be written'"
 check "plain: a closed pipe ends the output" \
     sh -c "$ESPALIER replay '$recording' --plain 2>&1 | head -n 1 | grep -q '^--- start'"
@@ -184,7 +184,7 @@ check "after a jump to the end during playback, the replay stays there" dumped "
 play "size 120x36
 key 1 2 g
 $dump" replay "$recording"
-check "a number and then g move to the iteration with this number" dumped "^paused   iter 12/$last "
+check "a number followed by g moves to the iteration with this number" dumped "^paused   iter 12/$last "
 play "size 120x36
 type :seek 7
 key Enter

@@ -32,7 +32,7 @@ wait
 $dump" -n 20
 check ":model loads another model" dumped 'fairytale-draft, draft none, on '
 check "the header names the newly loaded model" dumped '^ espalier   fairytale-draft   ar, greedy, cpu'
-check "the text stays after another model was loaded" dumped '^│ Once upon a time'
+check "loading another model keeps the text" dumped '^│ Once upon a time'
 play "size 200x24
 wait
 type $prompt
@@ -54,10 +54,10 @@ key Enter
 wait
 key F8
 $dump" -n 20
-check "if models cannot be loaded, the loaded ones stay in use" same_text "$prompt" 40
-check "a folder that does not exist is named" \
+check "if models cannot be loaded, the current models stay in use" same_text "$prompt" 40
+check "the error message names a folder that does not exist" \
     grep -q "nothing: No such file or directory; the loaded models stay in use" "$work/missing"
-check "a folder without a tokenizer is named" grep -q "tokenizer.json.*; the loaded models stay in use" "$work/without"
+check "the error message names the tokenizer that a folder lacks" grep -q "tokenizer.json.*; the loaded models stay in use" "$work/without"
 check ":model refuses three folders" grep -q "model takes a target and, optionally, a draft" "$work/three"
 play "size 200x24
 wait
@@ -85,7 +85,7 @@ $dump" -n 40
 check "the target's own copy can be its draft" grep -q "$built_in, draft self:q4_k, on " "$work/self"
 check ":draft none removes the draft" grep -q "$built_in, draft none, on " "$work/none"
 check ":draft takes the name of a model" grep -q "$built_in, draft fairytale-draft, on " "$work/draft"
-check "an unknown model is reported" grep -q "there is no model 'nothing'" "$work/nothing"
+check "an unknown model gives an error message" grep -q "there is no model 'nothing'" "$work/nothing"
 check "changing the draft keeps the text" same_text "$prompt" 40
 play "size 100x24
 wait
@@ -123,7 +123,7 @@ type :backend nowhere
 key Enter
 wait
 $dump" -n 20
-check "an unknown backend is named" dumped "there is no backend 'nowhere'"
+check "the error message names an unknown backend" dumped "there is no backend 'nowhere'"
 play "size 100x24
 wait
 type $prompt
@@ -155,7 +155,7 @@ key Tab
 $dump"
 check "folders of models are completed" dumped '^> :model engine/models/fairytale-target/'
 
-# Settings can be changed. The functions type lines, store the screen after each line, and check it.
+# Settings can be changed. The next functions type lines, store the screen after each line, and check the screens.
 typed() { # LINES: types each line; the screen after line N is stored in $work/typed-N
     echo "$1" | awk -v dir="$work" '{
         printf "type %s\nkey Enter\nwait\ndump %s/typed-%d\n", $0, dir, NR }' >"$work/instructions"
@@ -348,7 +348,7 @@ type :model $work/preset fairytale-draft
 key Enter
 wait
 $dump" -n 20 --drafter eagle2
-check "a drafter chosen on the command line is kept with other models" dumped '^ espalier .*   eagle2, greedy, cpu'
+check "loading other models keeps a drafter that was chosen on the command line" dumped '^ espalier .*   eagle2, greedy, cpu'
 
 mkdir "$work/other tokens"
 cp engine/models/fairytale-draft/* "$work/other tokens/"
@@ -405,7 +405,7 @@ dump $work/dropped" -n 4 --context 20
 check "a prompt longer than the free context is refused" dumped "of the context's 20 are free"
 check "a prompt that is too long returns to the input line" dumped '^> there was a king'
 check ":edit still takes back the earlier prompt" grep -q "^> $prompt" "$work/edit"
-check "a full context is reported" grep -q 'context is full; :clear' "$work/full"
+check "a message says that the context is full" grep -q 'context is full; :clear' "$work/full"
 check "a new prompt drops the oldest turn" grep -q 'oldest turn was dropped' "$work/dropped"
 check "the new prompt is in the text" grep -q '^│ more' "$work/dropped"
 
@@ -447,7 +447,7 @@ check "the text is written to a file" cmp "$work/want" "$work/text"
 check "an existing file is not overwritten" dumped 'already exists'
 check ":save! overwrites an existing file" grep -q "bytes written to" "$work/over"
 check "a folder as the name of the file is refused" grep -q "is not a regular file" "$work/folder"
-check "a missing folder is reported" grep -q "no/where cannot be written: No such" "$work/nowhere"
+check ":save into a folder that does not exist gives an error message" grep -q "no/where cannot be written: No such" "$work/nowhere"
 check "no temporary file is left" [ "$(ls "$work" | grep -c '^text')" = 1 ]
 check "the file has the permissions of the umask" [ "$(stat -c %a "$work/text")" = "$(printf %o $((0666 & ~$(umask))))" ]
 

@@ -94,10 +94,10 @@ key Enter
 wait
 $dump-5" --drafter dynatree
 check ":set KEY shows a parameter" dumped '^ tauh = [.0-9]'
-check "an unknown setting is reported" grep -q "^ there is no setting 'nonsense'" "$work/screen-2"
-check "an ambiguous command is reported" grep -q "^ several commands begin with ':c'" "$work/screen-3"
-check "a command that works only in replays is reported" grep -q 'speed works only in a replay' "$work/screen-4"
-check "a parameter of another drafter is reported" grep -q "has no parameter 'K'" "$work/screen-5"
+check ":set with an unknown setting gives an error message" grep -q "^ there is no setting 'nonsense'" "$work/screen-2"
+check "an ambiguous command gives an error message" grep -q "^ several commands begin with ':c'" "$work/screen-3"
+check "a command that works only in replays gives an error message" grep -q 'speed works only in a replay' "$work/screen-4"
+check "a parameter of another drafter gives an error message" grep -q "has no parameter 'K'" "$work/screen-5"
 play "size 100x40
 wait
 key C-c
@@ -162,7 +162,7 @@ $dump"
 }
 cursor 'type naïve Käse
 key Left Left'
-check "Left moves by a character, even if it has several bytes" dumped '^> naïve KäXse'
+check "Left moves by one character, even if the character has several bytes" dumped '^> naïve KäXse'
 cursor 'type 漢字
 key Left'
 check "the cursor passes a wide character in one step" dumped '^> 漢X字'
@@ -187,7 +187,7 @@ key Enter'
 check "a match is found, and matches are counted" dumped "'three' in the text: 1 of [0-9]"
 found 'type /Sons
 key Enter'
-check "a word that does not occur is reported" dumped "not found: 'Sons' is not in the text"
+check "a search for a word that is not in the text gives a message" dumped "not found: 'Sons' is not in the text"
 found 'type /s
 key Enter n N N'
 check "N searches backwards and continues from the end" dumped "'s' in the text: \([0-9]*\) of \1, continued from the end"
@@ -289,7 +289,7 @@ check "the generation was still running after the thousand sizes" dumped 'iter [
 
 play "size 60x16
 frobnicate"
-check "an unknown instruction is named" grep -q "line 2: there is no instruction" "$work/err"
-check "a missing script is reported" sh -c \
+check "the error message names the line with an unknown instruction" grep -q "line 2: there is no instruction" "$work/err"
+check "a script that does not exist gives an error message" sh -c \
     "ESPALIER_SCRIPT='$work/none' $ESPALIER 2>&1 | grep -q 'none cannot be read'"
 finish

@@ -64,7 +64,7 @@ check "3: the pace is twelve trees a second" see 'paced 12/s\|of 12/s\|limit rea
 check "3: the root is the last committed token" see '· ".* committed'
 check "3: \`✓\` marks the accepted path" see '✓'
 check "3: \`✗\` marks a guess that the target rejected" see '✗'
-check "3: a guess has its draft probability" see '[├└]─ ".*" *[.<][0-9.]'
+check "3: each guess is shown with its draft probability" see '[├└]─ ".*" *[.<][0-9.]'
 keys F6
 check "3: \`F6\` runs at full speed" see 'full speed\|limit reached'
 check "2: the generation runs to its end" see 'limit reached'
@@ -208,7 +208,7 @@ keys ':clear!' Enter 'There was once a queen' Enter
 check "9: a prompt is sent" see '^│ There was once a queen'
 check "9: the generation is running" see 'C-c stop'
 keys ':learn' Enter
-check "9: \`:learn\` has ten lessons" see '^ 9  '
+check "9: \`:learn\` lists ten lessons" see '^ 9  '
 keys 3
 check "9: a lesson asks for a prediction first" see 'Which branch will be accepted'
 check "9: Esc leaves the lesson" escapes 'Which branch'
@@ -306,7 +306,7 @@ check "13: \`:export text tale.svg\` exports the coloured text" see 'the text is
 check "13: the picture is written" grep -q 'written by' "$work/tale.svg"
 keys Tab
 keys H Tab
-check "13: \`b\` is offered at a node of the tree" see '^ Up Down move *b branch'
+check "13: the footer offers \`b\` at a node of the tree" see '^ Up Down move *b branch'
 keys Home Down b
 check "13: \`b\` starts a branch" see 'iter\|limit reached'
 check "13: the branch is written to its end" see 'limit reached'

@@ -1,7 +1,7 @@
 /* Tests acceptance statistics. The counts of a small tree are compared with the expected
  * counts. In whole sessions, the counts by depth, by path length, by rank and by draft
  * probability must have equal sums. Acceptance by depth is compared with the verifier's
- * formula. The expected number of tokens of a tree is tested, too. */
+ * formula. Also tests the expected number of tokens of a tree. */
 #include "viz/acceptance.h"
 
 #include <math.h>
@@ -212,7 +212,7 @@ TEST(acceptance_by_depth_matches_the_formula)
     }
 }
 
-/* ------------------------------------------------------------------ expected tokens */
+/* ------------------------------------------------------------ the expected number of tokens */
 
 static double difference, variance;
 

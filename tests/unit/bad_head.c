@@ -241,7 +241,7 @@ TEST(a_truncated_or_invalid_file_of_pytorch_is_refused)
 }
 
 /* Changes every byte of the pickle and of the archive's directory in several ways. Opening the
- * folder may succeed or fail. Sanitizers detect reads beyond the file. */
+ * folder can succeed or fail. Sanitizers detect reads beyond the file. */
 TEST(a_damaged_file_of_pytorch_never_crashes)
 {
     static const unsigned char flips[] = {0x01, 0x80, 0xff};
@@ -343,8 +343,8 @@ static int open_pickle(const char *pickle, size_t length)
     return status;
 }
 
-/* Opens a head from a pickle that has one tensor `times` times, always under the same name. The
- * name has `length` characters. Each entry takes only 4 bytes of the pickle. */
+/* Opens a head from a pickle with `times` entries. All entries are the same tensor under the
+ * same name of `length` characters. Each entry takes only 4 bytes of the pickle. */
 static int open_names(size_t length, int times)
 {
     static const char tensor[] = "ctorch._utils\n_rebuild_tensor_v2\n"
@@ -543,7 +543,7 @@ static void write_head(void)
                       " \"intermediate_size\": 1}");
 }
 
-/* Some training programs write the settings of the head in config.json beside the settings of
+/* Some training programs write the settings of the head in config.json next to the settings of
  * its layer. NVIDIA's program writes them in eagle_config. If a setting is missing, the tensors
  * show which norms the head has. */
 TEST(keys_of_a_head_may_be_in_other_places)

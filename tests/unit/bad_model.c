@@ -373,8 +373,8 @@ TEST(bad_text_parts_are_refused)
     BAD_CONFIG("gemma3-pictures", "text_config", "model_type", "\"mamba\"", ESP_E_UNSUPPORTED,
                "mamba");
     BAD_CONFIG("gemma3-pictures", "text_config", "hidden_size", "64", ESP_E_FORMAT, "(97, 64)");
-    /* In LLaVA's format, text_config may lack keys. Missing keys have the values of a 7B
-     * model. */
+    /* In LLaVA's format, text_config can lack keys. Missing keys have the values of a 7B model.
+     */
     BAD_CONFIG("llava-pictures", "text_config", "hidden_size", NULL, ESP_E_FORMAT,
                "(97, 4096)");
     BAD_CONFIG("gemma3-pictures", "model_type", NULL, "\"paligemma\"", ESP_E_UNSUPPORTED,
@@ -545,8 +545,8 @@ TEST(truncated_files_are_refused)
     free(bytes.data);
 }
 
-/* The prefix "model." may be missing from all names of tensors, but not from only some of
- * them. */
+/* The prefix "model." can be missing from all names of tensors, but not from only some of them.
+ */
 TEST(a_prefix_that_only_some_names_lack_is_refused)
 {
     folder_copy("llama-mha");

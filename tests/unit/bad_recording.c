@@ -1,6 +1,6 @@
 /* Tests recordings with errors. Each kind of error is refused with a message that names the
- * line, and unknown fields are ignored. Thousands of mutations of real recordings are read and
- * drawn. They must do no harm; sanitizers check this, too. */
+ * line, and unknown fields are ignored. The program must also survive reading and drawing
+ * thousands of mutations of real recordings. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -227,8 +227,8 @@ static void show(struct scene *scene, const struct esp_event *event)
     esp_snapshot_free(&snapshot);
 }
 
-/* Opens `bytes` as a recording, whatever they are. Reads and draws its events. Returns the
- * number of events that were shown. */
+/* Opens `bytes`, which need not be valid, as a recording. Reads and draws the events. Returns
+ * how many events were shown. */
 static int fuzz(const uint8_t *bytes, size_t length)
 {
     char path[64];

@@ -1,10 +1,11 @@
-/* batch_invariant.c - tests a promise of kernels.h, bit by bit: the logits of a row depend only
+/* batch_invariant.c - tests a guarantee of kernels.h: every bit of a row's logits depends only
  * on the tokens and positions that the row sees.
  *
  * The reference is plain decoding, one row at a time, on one thread of the portable build.
  * Every instruction set and number of threads must give bit-identical results for batches of 1
  * to 64 rows, chains and trees, after prefixes of many lengths, and after compaction. AMX and
- * CUDA (in exact mode) sum in other orders, so each is compared with its own plain decoding.
+ * CUDA (in exact mode) add in a different order. So each of them is compared with its own plain
+ * decoding.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -126,7 +127,7 @@ static bool skipped(int shape, const char *isa, int threads)
 }
 
 /* Returns true if fewer sizes are tested: in quick runs, and for short convolutions and delta
- * rules on the emulator. tests/unit/states.c tests those more thoroughly. */
+ * rules on the emulator. tests/unit/states.c tests these layers more thoroughly. */
 static bool is_short(const struct runner *r)
 {
     const enum esp_mixer mixer = r->weights->desc->layer[0].mixer;
@@ -319,8 +320,8 @@ static int path_to(const struct random_tree *t, int node, int32_t *path)
     return length;
 }
 
-/* Like decode_paths(), for models with recurrent layers. Recurrent states cannot be rolled
- * back, so each path starts from the states after the prefix. */
+/* Does the same as decode_paths() for models with recurrent layers. Recurrent states cannot be
+ * rolled back, so each path starts from the states after the prefix. */
 static void decode_each_path(struct runner *plain, const struct random_tree *t, float *want)
 {
     const struct esp_backend_ops *ops = plain->backend->ops;
@@ -347,9 +348,9 @@ static void decode_paths(struct runner *plain, const struct random_tree *t, int 
             decode_paths(plain, t, child, want);
 }
 
-/* Compares every node of some trees with its path alone. Decoding the paths one by one takes
- * most of the time. So if `plain` is NULL, the logits of an earlier call with the same seed and
- * the same reference are used. */
+/* Compares the logits of tree nodes with the logits of plain decoding on the path to each node.
+ * Decoding the paths one by one takes most of the time. So if `plain` is NULL, the logits of an
+ * earlier call with the same seed and the same reference are used. */
 static void check_trees(struct runner *r, struct runner *plain,
                         const struct random_shape *shape, unsigned long long seed)
 {
@@ -361,7 +362,7 @@ static void check_trees(struct runner *r, struct runner *plain,
     for (int i = 0; i < SIZES - (brief ? 2 : 0); i += brief ? 3 : all ? 1 : 2) {
         struct random_tree tree;
         int prefix = (int)(check_uniform(&seed) * 100);
-        /* rows of other branches, between the prefix and the tree */
+        /* number of rows of other branches between the prefix and the tree */
         int gap = (int)(check_uniform(&seed) * 40);
         random_tokens(tokens, prefix + gap, &seed);
         run_chain(r, tokens, 0, prefix, BATCH);

@@ -18,7 +18,7 @@ static const char *const names[ISAS] = {"generic", "avx2",    "avx512",  "vnni",
 
 struct example {
     struct esp_packed w;
-    char *stored, *packed; /* the rows as in a file, and the same rows as panels */
+    char *stored, *packed; /* the rows as a file stores them, and the same rows as panels */
     float weights[OUTPUTS * COLUMNS], bias[PANELS * ESP_PANEL];
     float x[ROWS * COLUMNS];
 };
@@ -218,7 +218,7 @@ TEST(products_can_be_added_to_the_result)
     close_example(e);
 }
 
-/* A block in a file may contain any bits, even bits that no correct program writes. All
+/* A block in a file can contain any bits, even bits that no correct program writes. All
  * instruction sets must give the same results for them. */
 TEST(random_bytes_as_blocks_give_the_same_bits)
 {

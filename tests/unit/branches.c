@@ -133,7 +133,7 @@ static void go_back(struct esp_branches *b, struct model *m, bool redo)
         (*from_count)--;
     const struct esp_step_back *step = esp_branches_back(b, redo);
     CHECK((step != NULL) == (*from_count > 0),
-          "a step back is possible only if a text is left for it");
+          "undo and redo are possible only if there is another text to show");
     if (!step)
         return;
     const struct text want = from[--*from_count];

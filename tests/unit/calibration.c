@@ -143,7 +143,7 @@ TEST(a_draft_temperature_set_by_the_user_stays)
     drafting_close(&d);
 }
 
-/* ------------------------------------------------------------------ the file */
+/* ------------------------------------------------------------- the file with learned values */
 
 static struct esp_calibration one, other;
 

@@ -1,6 +1,6 @@
-/* Tests asciicasts. A small terminal of the test plays each cast. It must show the same screens
- * as the canvas, whether the cast contains changed cells or whole screens. The file must
- * conform to the format. */
+/* Tests asciicasts. The test plays each cast on a simple emulated terminal. The terminal must
+ * show the same screens as the canvas, whether the cast contains changed cells or whole
+ * screens. The file must conform to the format. */
 #include "tui/view/cast.h"
 
 #include <cJSON.h>
@@ -153,7 +153,7 @@ TEST(changed_cells_give_the_same_screen_as_whole_frames)
     scene_close(&scene);
 }
 
-/* ------------------------------------------------------------------ the file */
+/* ------------------------------------------------------------------ the asciicast file */
 
 static char *make(const char *path, double speed, size_t *length)
 {

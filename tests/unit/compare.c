@@ -1,5 +1,6 @@
 /* Tests a comparison of two configurations on one text. The first side writes the text, and
- * both sides see the same contexts. Their totals must equal those of separate runs. */
+ * both sides see the same contexts. The totals of each side must equal those of a separate run.
+ */
 #include "engine/compare.h"
 
 #include <string.h>
@@ -23,7 +24,6 @@ struct race {
     struct esp_compare compare;
     struct step steps[MOST];
     int count;
-    int32_t seen[CONTEXT]; /* the text before the second side's iteration */
 };
 
 static void note(struct race *race, bool second, const struct esp_iteration *it)
@@ -38,8 +38,8 @@ static void on_first(void *user, const struct esp_event *event)
         note(user, false, event->iteration);
 }
 
-/* Checks that the text before the second side's iteration is the text that the first side has
- * written. */
+/* Checks each iteration of the second side: it must start after the same tokens that the first
+ * side has written. */
 static void on_second(void *user, const struct esp_event *event)
 {
     struct race *race = user;
@@ -50,9 +50,10 @@ static void on_second(void *user, const struct esp_event *event)
     const int32_t *text = esp_session_tokens(race->first, &length);
     const int32_t *context = esp_session_tokens(race->compare.second, &own);
     int position = event->iteration->position;
-    CHECK(position < length, "the second side starts at %d of %d tokens", position, length);
-    CHECK(memcmp(text, context, (size_t)position * sizeof *text) == 0, "another context at %d",
-          position);
+    CHECK(position < length, "the second side starts at token %d, but the text has %d",
+          position, length);
+    CHECK(memcmp(text, context, (size_t)position * sizeof *text) == 0,
+          "the sides have different contexts at token %d", position);
 }
 
 static void open_race(struct race *race, const char *drafter, const char *second, double temp)
@@ -142,7 +143,8 @@ static void lies_side_by_side(const struct race *race)
         CHECK(step->position == last[step->second].position + last[step->second].committed);
         CHECK(step->position >= other->position &&
                   step->position <= other->position + other->committed,
-              "step %d starts at %d, the other's at %d", i, step->position, other->position);
+              "step %d starts at %d, the last step of the other side at %d", i, step->position,
+              other->position);
         last[step->second] = *step;
     }
 }
@@ -192,7 +194,7 @@ TEST(a_sampled_text_is_that_of_the_first)
         const int32_t *text = esp_session_tokens(race.first, &length);
         CHECK(length == TOKENS + 4 && memcmp(text, want, sizeof *text * (size_t)length) == 0);
         esp_session_tokens(race.compare.second, &own);
-        CHECK(own == length, "the second side ended at %d of %d", own, length);
+        CHECK(own == length, "the second side ended at token %d of %d", own, length);
         different += race.compare.difference >= 4;
         same_totals(first, race.first, &one);
         lies_side_by_side(&race);
@@ -249,7 +251,7 @@ TEST(both_sides_fill_the_context)
         esp_session_tokens(race.first, &length);
         esp_session_tokens(race.compare.second, &own);
         CHECK(length == 60 && own == 60, "%d and %d tokens", length, own);
-        run(&race, 10, -1); /* the text is complete already */
+        run(&race, 10, -1); /* has no effect, because the text is already complete */
         close_race(&race);
     }
     toy_close(&toy);

@@ -1,5 +1,5 @@
-/* Tests the comparison pane: which iterations it shows beside each other, what it shows of
- * them, and what its keys do. */
+/* Tests the comparison pane: which iterations of the two sides it shows beside each other, what
+ * it shows about these iterations, and what its keys do. */
 #include "tui/model/comparison.h"
 
 #include <stdlib.h>
@@ -114,7 +114,7 @@ TEST(overwritten_iterations_are_not_shown)
     scene_event(&scene, &(struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &it});
     CHECK(esp_iteration_covering(&scene.state, 5)->index == 9 &&
           esp_iteration_covering(&scene.state, 8)->index == 9);
-    CHECK(!esp_iteration_covering(&scene.state, 9), "an iteration of an earlier text is shown");
+    CHECK(!esp_iteration_covering(&scene.state, 9), "no iteration of an earlier text is shown");
     CHECK(esp_iteration_covering(&scene.state, 4)->index == 0);
     scene_close(&scene);
 }
@@ -140,7 +140,7 @@ TEST(totals_start_with_the_comparison_and_with_every_changed_setting)
     CHECK(scene.state.trace.since.iterations == 5 && scene.state.trace.timed.iterations == 4);
     CHECK(scene.state.compared->trace.since.iterations == 6);
     CHECK(scene.state.compared->trace.timed.iterations == 5,
-          "iterations of step mode were timed");
+          "iterations of step mode have no times");
     scene_event(&scene,
                 &(struct esp_event){.type = ESP_EVENT_SETTING, .key = "drafter", .text = "ar"});
     CHECK(scene.state.trace.since.iterations == 0 &&
@@ -233,15 +233,15 @@ TEST(keys_move_from_iteration_to_iteration)
     esp_ui_act(ui, &scene.state, ESP_ACTION_NEXT_PANE, 80, 24);
     esp_ui_act(ui, &scene.state, ESP_ACTION_HIDE, 80, 24);
     CHECK(esp_ui_layout(ui, 80, 24).pane[ESP_PANE_compare].width == 0,
-          "the pane is still shown");
+          "the comparison pane can be hidden");
     CHECK(ui->layout.focused && ui->layout.current == ESP_PANE_text,
-          "the next pane has the focus");
+          "when a pane is hidden, the text pane gets the focus");
     esp_ui_act(ui, &scene.state, ESP_ACTION_LEAVE_PANE, 80, 24);
     CHECK(esp_ui_layout(ui, 80, 24).pane[ESP_PANE_tree].width > 0);
     scene_compare(&scene, "");
     scene_compare(&scene, "ar");
     CHECK(esp_ui_layout(ui, 80, 24).pane[ESP_PANE_compare].width > 0,
-          "the pane is not shown again");
+          "a new comparison shows the hidden pane again");
     scene_close(&scene);
 }
 

@@ -135,7 +135,7 @@ TEST(replacing_a_turn_computes_only_its_own_rows)
     esp_session_stats(session, &before);
     say(session, "three");
     esp_session_stats(session, &after);
-    /* this computes the last remaining token, and all new tokens except the last */
+    /* a pass computes the last remaining token, and all new tokens except the last */
     CHECK(after.prefill_rows - before.prefill_rows == length_of(session) - kept, "%lld, %d",
           (long long)(after.prefill_rows - before.prefill_rows), length_of(session) - kept);
     close_chat(session);

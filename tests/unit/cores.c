@@ -50,7 +50,7 @@ static void end(void)
     CHECK(system(command) == 0);
 }
 
-/* Returns the number of performance cores for a process that may use CPUs first..last. */
+/* Returns the number of performance cores for a process that can use only CPUs first..last. */
 static int best(int first, int last)
 {
     bool allowed[ESP_MOST_CORES] = {false};
@@ -71,10 +71,12 @@ TEST(on_intels_hybrid_processors_each_performance_core_counts_once)
         write_of(i, "topology/thread_siblings_list", siblings);
     }
     CHECK(best(0, 19) == 6, "%d", best(0, 19));
-    CHECK(best(1, 12) == 6, "a core is counted if only its second thread may be used: %d",
+    CHECK(best(1, 12) == 6,
+          "a core is counted even if the process can use only the core's second thread: %d",
           best(1, 12));
     CHECK(best(9, 14) == 2, "%d", best(9, 14));
-    CHECK(best(12, 19) == 8, "if only slower cores may be used, all of them are counted: %d",
+    CHECK(best(12, 19) == 8,
+          "if the process can use only slower cores, all of them are counted: %d",
           best(12, 19));
     CHECK(best(0, 11) == 12, "if all cores are of the same kind, all of them are counted: %d",
           best(0, 11));

@@ -1,6 +1,6 @@
 /* Tests the chart of thresholds in a session that changes its drafter. Each value of a drafter
- * has a curve over the iterations that ran with that drafter, and the curve stays between the
- * ends of its axis. */
+ * must have a curve that covers the iterations with this drafter. The curve must stay between
+ * the ends of its axis. */
 #include "viz/course_chart.h"
 
 #include <math.h>

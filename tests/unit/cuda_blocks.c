@@ -143,9 +143,9 @@ static double difference_from_cpu(struct model *m)
 
 /* ------------------------------------------------------------------ tests */
 
-/* If attention adds nothing, the results differ only because float32 sums have another order,
- * and because this rounds some activations to a neighbouring integer. If activations were
- * 16-bit floats, the error would be 1e-3. */
+/* If attention adds nothing, the results differ only because float32 numbers are added in a
+ * different order. Therefore, some activations are rounded to a neighbouring integer. If
+ * activations were 16-bit floats, the error would be 1e-3. */
 TEST(every_type_agrees_with_the_cpu)
 {
     for (int dtype = ESP_Q8_0; dtype < ESP_DTYPE_COUNT; dtype += check_quick() ? 3 : 1) {

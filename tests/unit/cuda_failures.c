@@ -1,10 +1,10 @@
 /* cuda_failures.c - tests the CUDA backend with a runtime that fails.
  *
  * On the emulator, the test repeats a short use of the backend: it opens a model, a cache and
- * rows, runs passes by graph and by cuBLASLt, draws tokens, and compacts the cache. Each time,
- * another call fails, or memory runs out earlier. Every failure must give a status and an error
- * message, no memory may stay allocated, and the next use must succeed. A real GPU cannot be
- * made to fail, so the test uses the backend of a real GPU only once.
+ * rows, runs passes as graphs and with cuBLASLt, draws tokens, and compacts the cache. In each
+ * repetition, a different call fails, or memory runs out earlier. Every failure must give a
+ * status and an error message, no memory may stay allocated, and the next use must succeed. A
+ * real GPU cannot be made to fail, so the test uses the backend of a real GPU only once.
  */
 #include <dlfcn.h>
 #include <math.h>
@@ -183,8 +183,8 @@ static int live(struct life *l, struct random_model *model, const struct control
     return status;
 }
 
-/* Repeats the use of the backend. Another call fails each time: the first, then every step-th
- * after it. `ever_after` has the same meaning as for emu_fail_at(). */
+/* Repeats the use of the backend. Each time, a different call fails: first call 1, then every
+ * step-th call after it. `ever_after` has the same meaning as for emu_fail_at(). */
 static void fail_each(const struct controls *c, struct random_model *model, int error,
                       bool ever_after, int step)
 {
@@ -193,7 +193,8 @@ static void fail_each(const struct controls *c, struct random_model *model, int 
     c->fail_at(0, 0, false);
     int status = live(&l, model, c);
     long calls = c->calls(), last = l.calls;
-    CHECK(status == 0 && last > 50, "without a failure: %d after %ld calls", status, last);
+    CHECK(status == 0 && last > 50, "without a failing call: status %d after %ld calls", status,
+          last);
     for (long call = 1; call <= calls; call += check_quick() ? QUICK_STEP * step : step) {
         c->fail_at(call, error, ever_after);
         status = live(&l, model, c);
@@ -254,7 +255,7 @@ TEST(every_failing_call_with_two_gpus_gives_a_status_and_leaks_nothing)
     random_model_make(model, &wide, 3);
     model->desc.divided = true;
     c.set_devices(2);
-    /* the backend needs enough memory, because it reads a part of it to measure its speed */
+    /* the backend reads a part of this memory to measure the device's speed */
     c.set_memory((size_t)256 << 20);
     fail_each(&c, model, DEVICE_FAULT, false, 41);
     fail_each(&c, model, OUT_OF_MEMORY, false, 151);
@@ -290,7 +291,7 @@ TEST(too_little_memory_is_reported_and_leaks_nothing)
     free(model);
 }
 
-/* ------------------------------------------------------------------ after a failure */
+/* -------------------------------------------------------------- the backend after a failure */
 
 enum { ASKED = 2, BEST = 4 };
 
@@ -437,8 +438,8 @@ TEST(a_failure_discards_all_deferred_results)
                   name);
             here = untouched; /* from now on, no call may write to `here` */
             status = make_ready(&l);
-            CHECK(status == 0, "after call %zu without %s: %d, %s", i, name, status,
-                  l.backend->ops->failure(l.backend));
+            CHECK(status == 0, "after call %zu, in which %s failed: status %d, %s", i, name,
+                  status, l.backend->ops->failure(l.backend));
             CHECK(memcmp(&here, &untouched, sizeof here) == 0,
                   "call %zu, %s failed: its results were written later", i, name);
         } while (call < calls);
@@ -544,7 +545,7 @@ TEST(a_driver_that_is_too_old_is_reported)
     backend->ops->close(backend);
 }
 
-/* ------------------------------------------------------------------ without cuBLASLt */
+/* --------------------------------------------------------------- a backend without cuBLASLt */
 
 static void read_logits(struct life *l, bool exact, float *logits)
 {
@@ -561,7 +562,7 @@ static void read_logits(struct life *l, bool exact, float *logits)
         CHECK(ops->read_row(l->rows, i, logits + i * VOCABULARY) == 0);
 }
 
-/* Without cuBLASLt, our own kernels compute all products. */
+/* Without cuBLASLt, the backend's own kernels compute all products. */
 TEST(without_cublaslt_products_are_our_own)
 {
     static float with[BATCH * VOCABULARY], exact[BATCH * VOCABULARY],
@@ -630,7 +631,7 @@ TEST(shapes_without_a_cublaslt_algorithm_use_our_own_products)
     free(l.model);
 }
 
-/* ------------------------------------------------------------------ memory of graphs */
+/* ------------------------------------------------------------------ memory that graphs take */
 
 /* Captures graphs. Each of their nodes takes `node` bytes of the device's memory. All graphs
  * may take `graph_bytes`, and the device has `memory` bytes. Returns how many bytes the graphs

@@ -260,7 +260,8 @@ TEST(a_failure_to_open_leaves_nothing)
         const bool gives_back = strstr(name, "Destroy") || strstr(name, "Free");
         CHECK(status < 0 ? *r.err : gives_back || !failed, "call %ld, %s: %d, %s", call, name,
               status, r.err);
-        CHECK(c.leaks(left, sizeof left) == 0, "call %ld, %s: %s stay", call, name, left);
+        CHECK(c.leaks(left, sizeof left) == 0, "call %ld, %s: %s were not released", call, name,
+              left);
         if (!failed)
             break;
     }

@@ -296,9 +296,9 @@ TEST(attention_is_right_with_every_tile_of_queries_on_every_gpu)
     random_model_free(&model);
 }
 
-/* Each token uses all experts, so that rounding does not change the choice. In a pass of 12
- * rows or more, each expert then gets tiles of up to 32 rows. Products with Q6_K need the most
- * shared memory. They must have a variant for 32 rows even on the smallest GPU. */
+/* Each token uses all experts, so rounding cannot change which experts are used. In a pass of
+ * 12 rows or more, each expert then gets tiles of up to 32 rows. Products with Q6_K need the
+ * most shared memory. They must have a variant for 32 rows even on the smallest GPU. */
 TEST(experts_of_q6_k_are_right_with_little_shared_memory)
 {
     static struct yardstick y;

@@ -126,17 +126,18 @@ static void check_test(const char *text, int node, int tested)
     const char *first = strstr(text, "the random number "),
                *second = strstr(text, "chance of ");
     if (!first || !second)
-        fail(node, text, "no numbers");
+        fail(node, text, "the sentence has no numbers");
     const double u = number_at(first + 18), chance = number_at(second + 10);
     const bool below = strstr(text, "(u) is below its") != NULL;
     if (!below && !strstr(text, "(u) is above its"))
-        fail(node, text, "no comparison");
+        fail(node, text, "the sentence has no comparison");
     if (below ? !(u < chance) : !(u > chance))
         fail(node, text, "the sentence contradicts its own numbers");
     if (!rounds_to(u, (double)n->u) || !rounds_to(chance, (double)n->acceptance))
-        fail(node, text, "the sentence has other numbers than the event");
+        fail(node, text, "the numbers of the sentence and of the event differ");
     if (below != (n->verdict == ESP_ACCEPTED) || n->drawn)
-        fail(node, text, "the node was not tested, or the test had the other result");
+        fail(node, text,
+             "the event says that the node was not tested, or had the other result");
 }
 
 /* Returns the token that is quoted after the words `before`. */
@@ -176,7 +177,7 @@ static void check_missed(const char *text, int node)
     const int32_t token = quoted(text, "the target drew ");
     if (n->verdict != ESP_REJECTED || isfinite(n->u) || token == n->token ||
         token != token_after(n->parent))
-        fail(node, text, "another token came");
+        fail(node, text, "the target drew a different token");
     if (!chance == !was_tested(n->parent))
         fail(node, text, "the distribution of the draw is wrong");
     distribution_after(false, n->parent, p);
@@ -193,9 +194,9 @@ static void check_through(const char *text, int node)
         below++;
     if (it->tree.nodes[node].verdict != ESP_ACCEPTED || isfinite(it->tree.nodes[node].u) ||
         below == it->path_length)
-        fail(node, text, "no path was accepted there");
+        fail(node, text, "no path through the node was accepted");
     if (quoted(text, "the path to ") != it->tree.nodes[it->path[below]].token)
-        fail(node, text, "another path was accepted");
+        fail(node, text, "the event has a different accepted path");
     check_test(text, node, it->path[below]);
 }
 
@@ -217,10 +218,10 @@ static void check_ancestor(const char *text, int node)
     for (int up = nodes[node].parent; up > 0; up = nodes[up].parent)
         if (nodes[up].verdict != ESP_ACCEPTED) {
             if (nodes[up].token != token || nodes[node].verdict != ESP_UNVISITED)
-                fail(node, text, "the sentence names another node");
+                fail(node, text, "the sentence names the wrong node");
             return;
         }
-    fail(node, text, "all nodes above it were accepted");
+    fail(node, text, "all ancestors of the node were accepted");
 }
 
 static void check_first(const char *text, int node, bool accepted)
@@ -248,7 +249,7 @@ static enum sentence check_sentence(const char *text, int node)
         check_test(text, node, node);
         const char *next = strstr(text, "; next is ");
         if (next && quoted(text, "; next is ") != token_after(n->parent))
-            fail(node, text, "another token is next in the text");
+            fail(node, text, "the text has a different token at this position");
         return accepted ? TEST_PASSED : TEST_FAILED;
     }
     if (strstr(text, "the target drew this token at random")) {
@@ -278,7 +279,7 @@ static enum sentence check_sentence(const char *text, int node)
         check_first(text, node, accepted);
         return accepted ? FIRST : NOT_FIRST;
     }
-    fail(node, text, "this sentence is not known to the test");
+    fail(node, text, "the test does not know this sentence");
     return SENTENCES;
 }
 

@@ -3,9 +3,9 @@
  * correctly.
  *
  * A head in tests/vectors/heads belongs to the target in that folder or to the target that
- * target_of() names. An MTP layer may belong to the model in its own folder. Sessions use
- * target and head without a tokenizer. The results of the CUDA backend in exact mode may differ
- * only by rounding to 16 bits.
+ * target_of() names. An MTP layer can belong to the model in its own folder. Sessions use the
+ * target and the head without a tokenizer. The results of the CUDA backend in exact mode may
+ * differ only by rounding to 16 bits.
  */
 #include <cJSON.h>
 #include <math.h>
@@ -149,7 +149,7 @@ static void quantise_model(struct esp_model_desc *d)
     }
 }
 
-/* Opens target and head on the engine's backend. */
+/* Opens the target and the head on the engine's backend. */
 static void open_models(struct esp_engine *e, const char *head, bool quantised_target)
 {
     const struct esp_backend_ops *ops = e->backend->ops;
@@ -426,8 +426,8 @@ static double tolerance(const struct esp_engine *e, const char *head, double nor
 
 /* Compares the outputs of a head with the reference, in one batch and in several, on 1 and 2
  * threads of the CPU, or on CUDA. If the target has recurrent layers, only rows of the text are
- * compared on CUDA. Nodes of the tree read the head's own states, and with bf16 the head may
- * choose another expert for them. */
+ * compared on CUDA. Nodes of the tree read the head's own states, and with bf16 the head can
+ * choose a different expert for these nodes. */
 static void check_head(const char *head, bool cuda)
 {
     const int rows = cuda && is_hybrid(head) ? TEXT - 1 : ROWS;
@@ -466,8 +466,8 @@ EACH_ISA(every_kind_of_head_matches_the_reference)
     check_heads(false);
 }
 
-/* In a GGUF file, the heads of recurrent states are in another order. Norm weights are stored
- * as they are, not minus one. */
+/* A GGUF file has the heads of recurrent states in a different order from the original file. It
+ * has whole norm weights, not norm weights minus 1. */
 TEST(an_mtp_layer_in_a_gguf_file_matches_the_reference)
 {
     check_head("mtp-qwen3-5.gguf", false);
@@ -518,7 +518,7 @@ TEST(a_head_works_beside_a_quantised_target)
     }
 }
 
-/* ------------------------------------------------------------------ in a session */
+/* ----------------------------------------------------------------- draft heads in a session */
 
 enum { NEW = 32 };
 

@@ -1,6 +1,7 @@
-/* Tests what every drafter must do. With any settings, the text must be that of plain decoding,
- * with few passes. Every cut node must have a reason. Changed settings must take effect at the
- * next iteration. In special cases, different drafters must draft the same trees. */
+/* Tests what every drafter must do. With any settings, a drafter must give the text of plain
+ * decoding and need few passes. Every cut node must have a reason. Changed settings must take
+ * effect at the next iteration. In special cases, different drafters must draft the same trees.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -192,7 +193,7 @@ TEST(a_tree_takes_one_pass_per_layer)
                 if (strcmp(name, "optimal") == 0 || strcmp(name, "salf") == 0)
                     limit += 60 / 10; /* N / B: one more pass for every B nodes */
                 if (strcmp(name, "goodput") == 0)
-                    /* goodput measures times, so it may expand shallow nodes later */
+                    /* goodput measures times, so it can expand shallow nodes later */
                     limit += 60 / 10;
                 passes += it->draft_passes;
                 nodes += it->tree.verified - 1;
@@ -299,7 +300,7 @@ TEST(settings_take_effect_at_the_next_iteration)
             CHECK(drafting_step(&d));
             larger |= it->tree.verified - 1 > cases[i].nodes || it->deepest > cases[i].depth;
         }
-        CHECK(larger, "%s shows no difference", cases[i].drafter);
+        CHECK(larger, "%s: no tree before the change exceeds the new limits", cases[i].drafter);
         drafting_set(&d, cases[i].key, cases[i].value);
         CHECK(esp_session_get(d.session, cases[i].key, value, sizeof value) == 0 &&
                   strcmp(value, cases[i].value) == 0,
@@ -348,7 +349,7 @@ TEST(parameters_are_checked_against_each_other)
     toy_close(&toy);
 }
 
-/* ------------------------------------------------------------------ assisted and ngram */
+/* -------------------------------------------------------------- drafters assisted and ngram */
 
 /* Returns the largest depth that a tree can have with the remaining tokens. */
 static int left_of(const struct esp_iteration *it)

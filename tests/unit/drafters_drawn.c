@@ -139,7 +139,7 @@ TEST(a_small_tree_leaves_out_draws_by_their_number)
     drafting_close(&d);
 }
 
-/* ------------------------------------------------------------------ without replacement */
+/* ---------------------------------------------------------------- draws without replacement */
 
 /* Checks the joint distribution of three children of the root. With four tokens, there are 24
  * outcomes. */
@@ -182,7 +182,7 @@ TEST(children_are_drawn_without_replacement)
     }
 }
 
-/* Uses more children of a node than are drawn at a time. */
+/* The drafter needs more children of a node than it draws at a time. */
 TEST(no_child_is_drawn_twice)
 {
     static const char *const specs[] = {"dyspec:N=40", "dyspec-layer:N=40,threshold=0.001"};
@@ -204,7 +204,7 @@ TEST(no_child_is_drawn_twice)
                 CHECK(d.tree->nodes[u].copies == 1, "%s", specs[i / 2]);
             }
         }
-        CHECK(most > 8, "%s: %d children at most", specs[i / 2], most);
+        CHECK(most > 8, "%s: no node has more than %d children", specs[i / 2], most);
         drafting_close(&d);
     }
 }
@@ -435,7 +435,7 @@ TEST(no_other_choice_of_draws_is_expected_to_accept_more)
     }
 }
 
-/* ------------------------------------------------------------------ dyspec-layer */
+/* ------------------------------------------------------------------ drafter dyspec-layer */
 
 TEST(dyspec_layer_draws_all_above_the_threshold)
 {
@@ -460,7 +460,8 @@ TEST(dyspec_layer_draws_all_above_the_threshold)
         }
         drafting_close(&d);
     }
-    CHECK(small > 20 && limited > 0, "%d trees below N, %d at N", small, limited);
+    CHECK(small > 20 && limited > 0, "%d trees have fewer than N nodes, %d have N", small,
+          limited);
 }
 
 /* The value of a tree is the sum of v over its draws. With the predicted threshold, it must be
@@ -490,8 +491,8 @@ TEST(dyspec_layer_finds_the_threshold_of_n_nodes)
             drafting_close(&d);
         }
         CHECK(nodes[1] > 25 && nodes[1] < 35, "seed %llu: %g nodes", seed, nodes[1]);
-        CHECK(worth[1] > 0.9 * worth[0], "seed %llu: sum of v %g, dyspec's %g", seed, worth[1],
-              worth[0]);
+        CHECK(worth[1] > 0.9 * worth[0], "seed %llu: the sum of v is %g, that of dyspec %g",
+              seed, worth[1], worth[0]);
     }
 }
 
@@ -507,10 +508,10 @@ TEST(dyspec_layer_takes_one_pass_per_depth)
     drafting_close(&d);
 }
 
-/* ------------------------------------------------------------------ the input of verifiers */
+/* ----------------------------------------------------- the distributions that verifiers get */
 
-/* Counts the rows of q that were compared. They are compared when drafting ends, because a
- * verifier may change them. */
+/* Counts the rows of q that were compared. The test compares the rows when drafting ends,
+ * because a verifier can change them later. */
 static int rows_compared;
 static double drafted_at;
 

@@ -124,7 +124,7 @@ static void transcribe(const struct toy *toy, const struct plain_rule *r, const 
 }
 
 /* Checks that both trees have the same kept nodes and the same cut nodes, and that each node
- * has the same path above it. */
+ * has the same path from the root. */
 static void compare(const struct plain_tree *want, const struct esp_tree *got, const char *what)
 {
     CHECK(want->count == got->count, "%s: %d nodes, want %d", what, got->count, want->count);
@@ -132,8 +132,8 @@ static void compare(const struct plain_tree *want, const struct esp_tree *got, c
         const struct plain_node *w = &want->node[i];
         const struct esp_node *g = &got->nodes[i];
         CHECK(w->parent == g->parent && w->token == g->token && w->depth == g->depth,
-              "%s: node %d is token %d below %d, want %d below %d", what, i, g->token,
-              g->parent, w->token, w->parent);
+              "%s: node %d is token %d below node %d, want token %d below node %d", what, i,
+              g->token, g->parent, w->token, w->parent);
         CHECK(w->cut == (g->reason != ESP_REASON_NONE && g->verdict == ESP_CUT), "%s: node %d",
               what, i);
         CHECK(fabs(w->log_p - g->cumulative_log_q) < 1e-4, "%s: node %d", what, i);
@@ -291,8 +291,8 @@ TEST(fixed_drafts_the_papers_tree)
     }
 }
 
-/* With prune=stop, nodes that are not expanded are verified, too, as in the programs that the
- * papers' authors released. */
+/* With prune=stop, nodes that are not expanded are still verified. The programs that the
+ * papers' authors released do the same. */
 TEST(fixed_only_stops_at_the_threshold)
 {
     struct plain_rule rule = {
@@ -370,7 +370,7 @@ TEST(dynatree_depth_follows_the_cost_of_a_layer)
     CHECK(grown > 5 && shrunk > 5 && held > 5, "%d, %d and %d", grown, shrunk, held);
 }
 
-/* ------------------------------------------------------------------ the released program */
+/* ---------------------------------------------------- the program that the authors released */
 
 /* The state of the authors' class TreeSpeculativeGeneratorV2AdaptiveV3. The two functions below
  * are methods of this class. */

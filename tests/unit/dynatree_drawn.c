@@ -196,7 +196,7 @@ TEST(drawn_trees_have_the_distribution_of_the_rules)
             check_plan(&plans[i], 20 + seed, seed % 2);
 }
 
-/* Fewer tokens have a probability above 0 than a node should get children. */
+/* A node should get more children than there are tokens with a probability above 0. */
 TEST(only_possible_tokens_are_drawn)
 {
     struct drafting d;

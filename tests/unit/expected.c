@@ -1,6 +1,7 @@
-/* Tests the expected text, a text that is similar to the output. A pointer marks the token of
- * the expected text that the output has reached. Guesses are copied from that position. With
- * any expected text, the output must equal that of plain decoding. */
+/* Tests guesses from the expected text. A user can give such a text if the output will probably
+ * be similar to it. A pointer marks the token of the expected text that the output has reached.
+ * Guesses are copied from that position. With any expected text, the output must equal that of
+ * plain decoding. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -163,8 +164,8 @@ TEST(the_automaton_copies_from_its_seed)
     CHECK(esp_suffix_read(&s, said, 3) == ESP_OK);
     CHECK(esp_suffix_guess(&s, &plan, guesses, &match) == 1 && match == 2);
     CHECK(guesses[0].token == 5 && esp_suffix_back(&s, &guesses[0]) == 0);
-    /* The automaton may copy nothing after the end of the seed, not even the beginning of the
-     * text. */
+    /* The automaton must not copy tokens that follow the end of the seed, not even the
+     * beginning of the text. */
     CHECK(esp_suffix_read(&s, again, 3) == ESP_OK);
     CHECK(esp_suffix_guess(&s, &plan, guesses, &match) == 0);
     /* If the text is shortened, the automaton keeps the seed. */
@@ -188,7 +189,7 @@ TEST(a_long_repetitive_seed_is_limited)
 
 /* ------------------------------------------------------------------ drafters */
 
-/* Gives a session on the toy models an expected text as tokens, because they have no
+/* Gives a session on the toy models an expected text as tokens, because the toy models have no
  * tokenizer. */
 static void expect(struct drafting *d, const int32_t *tokens, int count)
 {

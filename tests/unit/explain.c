@@ -189,7 +189,7 @@ TEST(drawn_tokens_are_distinguished_from_accepted_ones)
     toy_close(&toy);
 }
 
-/* ------------------------------------------------------------------ numbers of the verifier */
+/* ------------------------------------------------------ the verifier's numbers in a formula */
 
 static int weights, remainders;
 
@@ -201,7 +201,7 @@ static bool close_to(double shown, double value)
 
 /* Some numbers that a formula shows are not recorded. They are the weight at the end of a path
  * (bv), and the remainders of p and q after a rejected sibling (swor). Checks that the shown
- * numbers are those of the verifier. */
+ * numbers are the numbers that the verifier used. */
 static void check_shown(void *user, const struct esp_event *event)
 {
     const struct esp_session *s = *(struct esp_session **)user;

@@ -1,5 +1,5 @@
 /* Tests figures for papers. The blocks of the attention mask must be counted as in the engine.
- * Tokens may have any text, and text that does not fit must be truncated. */
+ * Tokens can have any text, and text that does not fit must be truncated. */
 #include "viz/figure.h"
 
 #include <stdlib.h>

@@ -70,9 +70,10 @@ static void check_branch(const char *drafter, double temperature, int keep)
     branch[keep + 1] = 2;
     CHECK(fork_to(session, branch, keep + 2) == keep);
     esp_session_stats(session, &after);
-    CHECK(after.prefill_rows - before.prefill_rows == 1,
-          "%s: %d rows, not 1, were computed for two new tokens: the last is the next root",
-          drafter, (int)(after.prefill_rows - before.prefill_rows));
+    CHECK(
+        after.prefill_rows - before.prefill_rows == 1,
+        "%s: %d rows, not 1, were computed for two new tokens; the next pass computes the last",
+        drafter, (int)(after.prefill_rows - before.prefill_rows));
     CHECK(esp_session_set(session, "seed", "6", err, sizeof err) == ESP_OK);
     const int length = generate(session, START, branch);
 
@@ -136,7 +137,7 @@ static void listen(void *user, const struct esp_event *event)
     (void)user;
     const struct esp_iteration *it = event->iteration;
     for (int i = 0; event->type == ESP_EVENT_ITERATION && i < it->committed_count; i++) {
-        CHECK(it->scores, "an iteration has scores");
+        CHECK(it->scores, "every iteration has scores");
         positions[heard_count] = it->position + i;
         heard[heard_count++] = it->scores[i];
     }
@@ -156,7 +157,7 @@ static void check_score(const struct esp_token_score *score, const int32_t *text
     }
     CHECK(score->count == ESP_LIKELY, "%s: %d likely tokens at %d", what, score->count,
           position);
-    /* if a verifier has changed a row, its scores are unknown */
+    /* if a verifier has changed the target's row, the score of its token is unknown */
     CHECK((score->rank == 0 && isnan(score->p)) || fabs(score->p - p[text[position]]) < 1e-4,
           "%s: p of token %d is %g, not %g", what, position, (double)score->p,
           p[text[position]]);
@@ -214,7 +215,7 @@ TEST(scores_are_those_of_the_target)
                 check_score(&again[j - 1], text, j, "again");
             CHECK(esp_session_score_text(session, length, 1, again, err, sizeof err) == ESP_OK);
             CHECK(again[0].rank == 0 && again[0].count == ESP_LIKELY,
-                  "the next token has its score");
+                  "the score after the last token lists the likely next tokens");
             esp_session_close(session);
             toy_close(&toy);
         }

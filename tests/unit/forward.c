@@ -1,8 +1,7 @@
 /* forward.c - compares the forward pass of every backend with the reference transformer of
- * tests/random_model.c. The models are of the families Llama and NeoX, with every dtype and
- * with sizes that do not fill registers. They run chains and trees. Also tests compaction of
- * the cache, and batches that must be refused.
- */
+ * tests/random_model.c. The models belong to the families Llama and NeoX. They use every dtype,
+ * and have sizes that do not fill registers. They run chains and trees. Also tests compaction
+ * of the cache, and batches that must be refused. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,9 +25,8 @@ static const struct random_shape shapes[] = {
     {"neox sequential bf16", 2, 48, 3, 3, 16, 100, 130, 16, ESP_BF16, true, false, true, false,
      false},
     {"neox f16 odd sizes", 2, 39, 3, 3, 13, 71, 47, 6, ESP_F16, true, true, true, true, false},
-    /* These models have heads of the widths of Llama 3.2 1B, Pythia 2.8B, Llama 3.1 8B and
-     * Pythia 1B.
-     */
+    /* These models have heads as wide as the heads of Llama 3.2 1B, Pythia 2.8B, Llama 3.1 8B
+     * and Pythia 1B. */
     {"llama bf16 heads of 64", 1, 32, 4, 1, 64, 40, 40, 64, ESP_BF16, false, false, false,
      false, false},
     {"neox f16 heads of 80", 1, 40, 2, 2, 80, 48, 50, 20, ESP_F16, true, true, true, false,
@@ -287,7 +285,7 @@ EACH_BACKEND(only_wanted_rows_get_logits)
     }
 }
 
-/* The vocabularies of draft and target may be padded to different sizes. */
+/* The vocabularies of draft and target can be padded to different sizes. */
 EACH_BACKEND(logits_may_be_wider_or_narrower_than_the_model)
 {
     for (int i = 0; i < NARROW_SHAPES; i++)
@@ -466,7 +464,7 @@ EACH_BACKEND(an_unknown_type_is_refused)
     close_setup(&s);
 }
 
-/* ------------------------------------------------------------------ states of many keys */
+/* ------------------------------------------------------------------ states with many keys */
 
 enum {
     MANY_KEYS = 260,

@@ -29,7 +29,7 @@ static const struct {
 enum { MOVING = sizeof moving / sizeof *moving };
 
 static int moves,
-    causes[2][2]; /* number of changes in iterations, per cause (share, levels) and direction */
+    causes[2][2]; /* changes within iterations, by cause (share, levels) and direction */
 static int jumps; /* the number of changes between iterations */
 static double before[MOVING];
 
@@ -90,7 +90,7 @@ static void check_gauges(void *user, const struct esp_event *event)
     const struct esp_iteration *it = event->iteration;
     for (int m = 0; m < MOVING; m++) {
         const struct esp_gauge *g = gauge(it, moving[m].symbol);
-        if (!g || gauge(it, "L1")) /* in `delayed`, K is not a length but a number of paths */
+        if (!g || gauge(it, "L1")) /* drafter `delayed`: K is a number of paths, not a length */
             continue;
         esp_gauge_why(text, sizeof text, it, (int)(g - it->gauges));
         const bool up = g->after > g->before;
@@ -170,7 +170,7 @@ TEST(a_chain_grows_when_all_its_nodes_were_accepted)
     CHECK(causes[1][0] > 50 && causes[1][1] > 20, "%d down, %d up", causes[1][0], causes[1][1]);
 }
 
-/* A recording may contain any numbers. The sentence must not name a cause that they
+/* A recording can contain any numbers. The sentence must not name a cause that the numbers
  * contradict. */
 TEST(a_sentence_does_not_contradict_the_numbers)
 {

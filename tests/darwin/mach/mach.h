@@ -15,7 +15,7 @@ kern_return_t task_info(mach_port_t task, task_flavor_t flavor, task_info_t info
 typedef uint32_t natural_t;
 typedef mach_port_t host_t;
 typedef int host_flavor_t, *host_info64_t;
-/* The members that the project uses. */
+/* Has only those members of Apple's structure that the project uses. */
 typedef struct {
     natural_t free_count, inactive_count;
 } vm_statistics64_data_t;

@@ -207,7 +207,7 @@ TEST(the_order_of_sums_depends_on_the_shape)
     int different = 0;
     for (size_t i = 0; i < 16; i++)
         different += d[i] != d1[i];
-    CHECK(different > 0, "every sum has the same bits in both shapes");
+    CHECK(different > 0, "the two shapes give different bits for some sums");
 }
 
 TEST(products_are_lazy_and_checked)

@@ -142,7 +142,7 @@ TEST(kernels_with_host_addresses_are_detected)
              ESP_LAUNCH(take_struct, 1, 1, 0, nullptr, a, s.device));
 #endif
     }
-    DIES("address of no allocation", cudaFree(s.device);
+    DIES("is not the address of an allocation", cudaFree(s.device);
          ESP_LAUNCH(touch, 1, 1, 0, nullptr, s.device, 0));
     ESP_LAUNCH(touch, 1, 1, 0, nullptr, s.host, 3); /* pinned memory is allowed */
     OK(cudaDeviceSynchronize());
@@ -234,8 +234,8 @@ TEST(arguments_are_copied_at_the_launch)
     CHECK(s.host[1] == 2.0f && what == 1000.0f, "%g", s.host[1]);
 }
 
-/* Returns how often, of 16 times, stream b sees the result of stream a. If `wait` is set,
- * stream b waits for an event after the result. */
+/* Returns in how many of 16 runs stream b sees the result of stream a. If `wait` is set, stream
+ * b waits for an event that stream a records after its result. */
 static int times_seen(bool wait)
 {
     int seen = 0;
@@ -260,8 +260,8 @@ static int times_seen(bool wait)
 TEST(only_events_order_streams)
 {
     int with = times_seen(true), without = times_seen(false);
-    CHECK(with == 16, "with an event, the result is seen %d of 16 times", with);
-    CHECK(without > 0 && without < 16, "without an event, the result is seen %d of 16 times",
+    CHECK(with == 16, "with an event, the result is seen in %d of 16 runs", with);
+    CHECK(without > 0 && without < 16, "without an event, the result is seen in %d of 16 runs",
           without);
 }
 
@@ -411,13 +411,14 @@ TEST(launches_that_a_GPU_refuses_return_an_error)
     CHECK(launch(1, 0, 0) == cudaErrorInvalidConfiguration, "no threads");
     CHECK(launch(dim3(1, 65536), 32, 0) == cudaErrorInvalidConfiguration, "too high");
     CHECK(launch(1, 32, 49153) == cudaErrorInvalidValue,
-          "more shared memory than is allowed by default");
+          "a launch cannot use more shared memory than the default limit");
     OK(cudaFuncSetAttribute(touch, cudaFuncAttributeMaxDynamicSharedMemorySize, 100000));
-    CHECK(launch(1, 32, 100000) == cudaSuccess, "shared memory that was requested");
+    CHECK(launch(1, 32, 100000) == cudaSuccess,
+          "a launch can use the shared memory that was requested");
     CHECK(launch(1, 32, 100001) == cudaErrorInvalidValue, "more than requested");
     CHECK(cudaFuncSetAttribute(touch, cudaFuncAttributeMaxDynamicSharedMemorySize, 300000) ==
               cudaErrorInvalidValue,
-          "more shared memory than the device has");
+          "a kernel cannot request more shared memory than the device has");
     cudaGetLastError();
 }
 

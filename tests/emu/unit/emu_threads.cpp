@@ -62,7 +62,7 @@ TEST(a_missing_barrier_gives_wrong_results)
     for (uint64_t seed = 0; seed < 6; seed++) {
         emu_set_seed(seed);
         int with = wrong_after_passing(true), without = wrong_after_passing(false);
-        CHECK(with == 0, "seed %d: %d wrong with barriers", (int)seed, with);
+        CHECK(with == 0, "seed %d: %d values are wrong with barriers", (int)seed, with);
         CHECK(without > 0, "seed %d: a missing barrier is not detected", (int)seed);
     }
 }

@@ -1,8 +1,8 @@
 /* corpus.c - the main() of a harness without libFuzzer. It runs every input of the corpus.
  *
- * Each input runs in a separate process. If one crashes, leaks or hangs, the program prints the
- * name of its file and runs the other inputs. If there are arguments, they name the files to
- * run instead of the corpus.
+ * Each input runs in a separate process. If this process crashes, leaks or hangs, the program
+ * prints the name of the input's file and continues with the next input. If there are
+ * arguments, they name the files to run instead of the corpus.
  */
 #include "tests/fuzz/support/fuzz.h"
 
@@ -63,8 +63,8 @@ int main(int argc, char **argv)
     const char *tests = getenv("ESPALIER_TESTS");
     struct dirent **inputs = NULL;
     int passed = 0, failed = 0;
-    /* This process makes the folder for all inputs. So it is removed even if an input crashes.
-     * */
+    /* This process makes the folder for all inputs. So the folder is removed even if an input
+     * crashes. */
     fuzz_folder();
     for (int i = 1; i < argc; i++)
         passes(argv[i]) ? passed++ : failed++;

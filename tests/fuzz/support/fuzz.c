@@ -24,8 +24,8 @@ const char *__asan_default_options(void)
 }
 
 /* LeakSanitizer calls this function to get a list of libraries in which it ignores leaks.
- * Readline keeps memory for searches. Graphviz and its libraries keep memory for the next
- * picture. */
+ * Readline does not free its memory for searches. Graphviz and its libraries keep memory for
+ * the next picture. */
 const char *__lsan_default_suppressions(void);
 
 const char *__lsan_default_suppressions(void)

@@ -34,13 +34,13 @@ struct fuzz_file {
 struct fuzz_file fuzz_file_open(const void *bytes, size_t length);
 void fuzz_file_close(struct fuzz_file *file);
 
-/* Returns the path of a folder in $TMPDIR. The first call makes the folder, and it is
- * removed when the process ends. The program also uses it in place of the user's configuration
- * and state folders, so no file of the user is read or written. */
+/* Returns the path of a folder in $TMPDIR. The first call makes the folder, and it is removed
+ * when the process ends. The program uses it instead of the user's configuration and state
+ * folders. So no file of the user is read or written. */
 const char *fuzz_folder(void);
 /* Writes a file in the folder. `name` must not contain '/'. `zeros` NULs follow the bytes. */
 void fuzz_folder_write(const char *name, const void *bytes, size_t length, size_t zeros);
-/* Removes all files of the folder. */
+/* Removes all files in the folder. */
 void fuzz_folder_empty(void);
 
 /* ------------------------------------------------------------------ inputs of several parts */
@@ -55,7 +55,7 @@ void fuzz_folder_empty(void);
  * Text before the first such line is ignored. */
 struct fuzz_part {
     char name[64];     /* contains no '/'; never "", "." or ".." */
-    size_t number;     /* the number after the name, at most 1 << 24; or 0 */
+    size_t number;     /* the number after the name, at most 1 << 24; 0 if there is none */
     const char *bytes; /* shape (length) */
     size_t length;
 };
