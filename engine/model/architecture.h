@@ -59,7 +59,7 @@
     X(bool, ffn_adjusted, 0, 1) /* ffn is ffn_multiplier * 2/3 of the number in the file */    \
     X(bool, conv_bias, 0, 1)                                                                   \
     X(bool, heads_tiled, 0, 1)    /* see struct esp_model_desc */                              \
-    X(bool, experts_normed, 0, 1) /* see struct esp_model_desc, like the next fields */        \
+    X(bool, experts_normed, 0, 1) /* see struct esp_model_desc, also for the next fields */    \
     X(bool, sigmoid_router, 0, 1)                                                              \
     X(bool, choice_bias, 0, 1) /* experts are chosen with a bias */                            \
     X(double, expert_scale, 1e-6, 1e6)                                                         \
@@ -80,11 +80,11 @@ struct esp_config {
     /* These fields have no keys in config.json. model.c sets them. For draft heads,
      * draft_head.c sets them. */
     enum esp_reads reads;
-    int input, fc;               /* width of the hidden states that the model reads; number of
-                                    columns of the matrix fc */
-    int fc_norms, fc_part;       /* see struct esp_model_desc; number of fc's columns that each
-                                    norm covers */
-    int attended;                /* width of attention's input */
+    int input, fc;               /* input: width of the hidden states that the model reads; fc:
+                                    number of columns of the matrix fc */
+    int fc_norms, fc_part;       /* fc_norms: see struct esp_model_desc; fc_part: number of
+                                    fc's columns that each norm covers */
+    int attended;                /* width of the input of attention */
     int outputs;                 /* rows of the LM head */
     bool residual_normed;        /* see struct esp_model_desc */
     int conv_width, mixed_width; /* widths of recurrent layers, see struct esp_layer */
@@ -232,11 +232,11 @@ struct esp_family {
     } * gguf_layer, *gguf_model;
 };
 
-/* Names a key of config.json that must have a certain value if the file has the key. */
+/* Names a key of config.json. If the file has the key, its value must be the one given here. */
 struct esp_config_flag {
     const char *key;
     bool value;
-    const char *text; /* NULL means that the value is a flag */
+    const char *text; /* the value if it is a text; NULL if the value is true or false */
 };
 
 struct esp_architecture {
@@ -281,8 +281,8 @@ extern const struct esp_gguf_slot esp_delta_gguf[];
     .prefix = "model.", .layer_name = "model.layers.", .hidden_act = "silu",                   \
     .activation = ESP_SWIGLU, .norm = ESP_NORM_RMS, .config = esp_delta_config,                \
     .tensors = esp_delta_tensors, .mixer = ESP_MIXER_DELTA
-/* These macros are rows that several tables of this family have in common. GGUF: names in GGUF
- * files. ATTENTION: attention and the first norm. INPUTS: the mixer's input matrices in
+/* Each of these macros expands to rows that several tables of this family share. GGUF: names in
+ * GGUF files. ATTENTION: attention and the first norm. INPUTS: the mixer's input matrices in
  * Qwen3.5. STATES: the mixer's other tensors. MLP, MIXTURE: an MLP or experts, and the second
  * norm. */
 #define ESP_DELTA_GGUF                                                                         \
@@ -423,8 +423,8 @@ int esp_config_number(double *value, double smallest, double largest, const char
 
 /* ------------------------------------------------------------------ layers.c */
 
-/* Sets *mixed to whether the layer is a mixture of experts. mixed_from, mixed_every and
- * mlp_only_layers decide. */
+/* Sets *mixed to whether the layer is a mixture of experts. This depends on mixed_from,
+ * mixed_every and mlp_only_layers. */
 int esp_config_mixed(bool *mixed, int layer, const struct esp_config *config,
                      const struct esp_json *json);
 
@@ -433,7 +433,7 @@ int esp_config_mixed(bool *mixed, int layer, const struct esp_config *config,
  * of layers in this list. */
 int esp_config_pattern(struct esp_json *json);
 
-/* Sets *mixer to the mixer of the layer. The first of these that the file has decides:
+/* Sets *mixer to the mixer of the layer. Uses the first of these keys that the file has:
  * layer_types, full_attn_idxs, attention_every. */
 int esp_config_mixer(enum esp_mixer *mixer, int layer, const struct esp_family *family,
                      const struct esp_config *config, const struct esp_json *json);
@@ -442,9 +442,10 @@ int esp_config_mixer(enum esp_mixer *mixer, int layer, const struct esp_family *
  * may be infinite. Does nothing if the file has no such key. */
 int esp_config_steps(struct esp_model_desc *desc, const struct esp_json *json);
 
-/* Sets the window and the rotation of each layer. The file's layer_types names the layers with
- * a window; without it, `window_from` and `full_every` decide. The file's no_rope_layers has a
- * 0 for layers without RoPE; without it, `unrotated_every` decides. */
+/* Sets the window and the rotation of each layer. The key layer_types says which layers have a
+ * window; if the file lacks it, `window_from` and `full_every` are used. The list
+ * no_rope_layers has a 0 for each layer without RoPE; if the file lacks it, `unrotated_every`
+ * is used. */
 int esp_config_layers(struct esp_layer *layer, const struct esp_config *config,
                       const struct esp_json *json);
 

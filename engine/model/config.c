@@ -36,7 +36,8 @@ int esp_architecture_read(const struct esp_architecture **found, const struct es
                  architectures[i]->name);
     return *found
                ? ESP_OK
-               : esp_json_fail(json, ESP_E_UNSUPPORTED, "model_type is %s; supported are: %s",
+               : esp_json_fail(json, ESP_E_UNSUPPORTED,
+                               "model_type is %s; the supported types are %s",
                                type ? type : "not given", known);
 }
 

@@ -68,9 +68,9 @@ const struct esp_gguf_type *esp_gguf_type_of(enum esp_dtype dtype)
 
 struct parser {
     const unsigned char *bytes;
-    size_t at, size; /* part of the file that has been read */
+    size_t at, size; /* at: index of the next byte to parse; size: number of bytes read so far */
     size_t whole;    /* size of the file */
-    bool more;       /* the header is longer than the part that has been read */
+    bool more;       /* the header is longer than `size` */
     int status;      /* the first failure; nothing is read after it */
     char *err;
     size_t errlen;
@@ -210,7 +210,7 @@ static void read_tensor(struct parser *p, struct esp_gguf_tensor *tensor)
             tensor_wrong(p, tensor, "has a bad shape");
     /* No type takes more than 8 bytes per number, so the size below does not overflow. */
     if (elements > INT64_MAX / 16 || (rank > 0 ? tensor->shape[0] : 1) % known->block != 0)
-        tensor_wrong(p, tensor, "has rows that are not a multiple of its block");
+        tensor_wrong(p, tensor, "has a row length that is not a multiple of its block size");
     if (p->status < 0)
         return;
     tensor->rank = (int)rank;

@@ -28,12 +28,12 @@ struct esp_gguf_architecture {
     bool tiled;  /* state heads are tiled: see heads_tiled of struct esp_model_desc */
 };
 
-/* Returns the architecture with this name in GGUF files, or for this model_type; NULL if there
- * is none. */
+/* The first function finds an architecture by its name in GGUF files. The second function finds
+ * it by its model_type. Both return NULL if there is no such architecture. */
 const struct esp_gguf_architecture *esp_gguf_architecture_named(const char *name);
 const struct esp_gguf_architecture *esp_gguf_architecture_of(const char *model_type);
-/* Returns the architecture that a GGUF file written from this model names. Nemotron-H with
- * experts has a separate name. */
+/* Returns the architecture to name in a GGUF file that is written from this model. Nemotron-H
+ * with experts has a separate name. */
 const struct esp_gguf_architecture *esp_gguf_architecture_for(const struct esp_model *model);
 
 /* Returns whether GGUF files store the rows of this tensor in pairs. `architecture` may be

@@ -34,7 +34,7 @@
     "+" LOWER "*" tail "|" digits                                                              \
     "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
-/* Lists the known splits. A GGUF file that is written gets the first name of its split. */
+/* Lists the known splits. When a GGUF file is written, the first name of a split is used. */
 static const struct esp_gguf_split splits[] = {
     {.names = {"gpt-2", "phi-2", "mpt", "jais", "exaone4", "modern-bert"}, .patterns = {""}},
     {.names = {"llama-bpe", "llama3", "llama-v3", "falcon3", "pixtral", "lfm2"},
@@ -92,8 +92,8 @@ static void add_split(cJSON *list, const char *pattern)
     cJSON_AddItemToArray(list, step);
 }
 
-/* Makes the pre_tokenizer. If GPT-2's pattern is the last one, ByteLevel includes it. Before
- * other patterns, it is written as a separate Split. */
+/* Makes the pre_tokenizer. If GPT-2's pattern is the last one, it is included in ByteLevel. If
+ * other patterns follow GPT-2's pattern, it is written as a separate Split. */
 static cJSON *make_splits(const struct esp_gguf_split *split)
 {
     cJSON *sequence = typed("Sequence"), *end = typed("ByteLevel");
@@ -201,8 +201,8 @@ static void add_added(struct reader *r, const char *content, double id, bool spe
     cJSON_AddItemToArray(r->added, token);
 }
 
-/* Returns whether the token is padding. Converters add padding to a vocabulary; it has no
- * text. */
+/* Returns whether the token is padding. Converters add padding tokens to a vocabulary; these
+ * tokens stand for no text. */
 static bool is_padding(const char *text, uint64_t id)
 {
     char padding[32];
@@ -275,7 +275,7 @@ static int set_splits(struct reader *r)
     int status = 0;
     if (!split)
         status = esp_fail(r->err, r->errlen, ESP_E_UNSUPPORTED,
-                          "%s: tokenizer.ggml.pre is %.40s; this way to split text is not "
+                          "%s: tokenizer.ggml.pre is %.40s; this way of splitting text is not "
                           "supported",
                           r->gguf->path, name);
     free(name);
@@ -335,7 +335,7 @@ static int read_all(struct reader *r, const char *kind)
     r->merges = esp_gguf_find(g, "tokenizer.ggml.merges");
     if (!r->fallback && strcmp(kind, "gpt2") != 0)
         return esp_fail(r->err, r->errlen, ESP_E_UNSUPPORTED,
-                        "%s: tokenizer.ggml.model is %.40s; supported are gpt2 and llama",
+                        "%s: tokenizer.ggml.model is %.40s; only gpt2 and llama are supported",
                         g->path, kind);
     if (!r->tokens || !r->tokens->array || r->tokens->kind != ESP_GGUF_TEXT)
         return wrong(r, "tokenizer.ggml.tokens is missing or not a list of texts");

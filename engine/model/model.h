@@ -32,8 +32,8 @@ struct esp_model {
     bool reads_unnormed;      /* an MTP layer that reads states before the final norm */
     bool feeds_normed;        /* a draft head that reads its own states after its final norm */
     int reads_state
-        [3];  /* the target's states that an EAGLE-3 head reads; all 0: the usual states */
-    bool mtp; /* the model's files also have an MTP layer, which can be its draft */
+        [3];  /* which states of the target an EAGLE-3 head reads; all 0: the usual states */
+    bool mtp; /* the model's files also have an MTP layer, which can draft for the model */
     const char *dtype; /* type of the first layer's query matrix: "F32", "BF16", "Q4_K", ... */
     const char *expert_dtype; /* type of the first expert's matrices, or NULL */
     struct esp_model_desc desc;
@@ -73,10 +73,10 @@ int esp_model_open_mtp(struct esp_model **head, const char *path, char *err, siz
 /* Chooses the rotary frequencies for texts of at most `context` tokens (LongRoPE has two sets;
  * Ding et al., 2024). Before this call, the frequencies for the longest texts are used. */
 void esp_model_set_context(struct esp_model *model, int context);
-/* Changes which tokens get logits from the model: some tokens of a vocabulary with `tokens`
- * tokens. Row i of the new LM head is row row[i] of the model's LM head, and gives the logit of
- * token[i]. `token` and `row` have `count` entries and must outlive the model. `token` is
- * ascending. */
+/* Changes the LM head of the model, so that it computes the logits of some tokens of another
+ * vocabulary, which has `tokens` tokens. Row i of the new LM head is row row[i] of the old one,
+ * and gives the logit of token[i]. `token` and `row` have `count` entries and must outlive the
+ * model. `token` is ascending. */
 void esp_model_set_outputs(struct esp_model *model, const int32_t *token, const int32_t *row,
                            int count, int tokens);
 void esp_model_close(struct esp_model *model);

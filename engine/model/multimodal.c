@@ -75,7 +75,7 @@ int esp_multimodal_config(struct esp_json *json)
                 cJSON_AddItemToObject(inner, shared[i], item);
         }
     /* Both configurations may say whether the LM head is the embedding, and they may
-     * contradict each other. With `true`, the stored tensors decide. */
+     * contradict each other. If the value is `true`, the stored tensors decide. */
     cJSON_DeleteItemFromObjectCaseSensitive(inner, "tie_word_embeddings");
     cJSON_AddBoolToObject(inner, "tie_word_embeddings", true);
     cJSON_Delete(json->root);

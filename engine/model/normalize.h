@@ -36,7 +36,8 @@ int esp_normalize(const struct esp_normalizer *normalizer,
                   const char **out, size_t *out_length);
 void esp_normalize_scratch_free(struct esp_normalize_scratch *scratch);
 
-/* Returns the bytes of the White_Space character at the start of a text; 0 if there is none. */
+/* If a text begins with a White_Space character, returns the length of this character in bytes;
+ * otherwise 0. */
 size_t esp_white_space(const char *text, size_t length);
 
 #endif

@@ -236,7 +236,7 @@ static int find_parts(const struct esp_split *split, struct esp_matcher *matcher
     return ESP_OK;
 }
 
-/* Joins parts that belong together, in place, as the behaviour says. With step = 1, parts
+/* Joins neighbouring parts in place if the behaviour requires it. With step = 1, parts
  * are visited from the first to the last, and a part may be joined to the previous one. With
  * step = -1, they are visited from the last to the first, and a part may be joined to the next
  * one. */

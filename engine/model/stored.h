@@ -77,12 +77,13 @@ int esp_stored_finish(struct esp_stored_set *set, char *err, size_t errlen);
 void esp_stored_close(struct esp_stored_set *set);
 
 /* Closes the files after all weights have been read. Returns ESP_E_FILE if a file changed
- * meanwhile or could not be read. Then the weights must not be used. */
+ * meanwhile or could not be read. In that case, the weights must not be used. */
 int esp_stored_release(struct esp_stored_set *set, char *err, size_t errlen);
 
 /* Returns the tensor with that name, or NULL. */
 struct esp_stored *esp_stored_find(const struct esp_stored_set *set, const char *name);
-/* Returns the number of tensors that the model does not use. Sets *first to the name of one. */
+/* Returns the number of tensors that the model does not use. Sets *first to the name of the
+ * first unused tensor. */
 int esp_stored_unused(const struct esp_stored_set *set, const char **first);
 /* Returns whether the name of any tensor starts with `prefix`. */
 bool esp_stored_has_prefix(const struct esp_stored_set *set, const char *prefix);
