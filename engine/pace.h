@@ -18,7 +18,7 @@
 enum { ESP_PACE_STEPS = 256, ESP_PACE_PARTS = 3 };
 
 struct esp_pace {
-    int most; /* number of latest steps that are stored: 1..ESP_PACE_STEPS */
+    int most; /* maximum number of steps that are stored: 1..ESP_PACE_STEPS */
     int count, next;
     struct esp_paced {
         double seconds[ESP_PACE_PARTS];

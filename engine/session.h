@@ -102,7 +102,7 @@ static inline void esp_session_emit(struct esp_session *s, struct esp_event even
         s->observer(s->user, &event);
 }
 
-/* A matrix of rows that is to be opened. No matrix is opened if `rows` is 0. */
+/* Describes a matrix to open. If `rows` is 0, no matrix is opened. */
 struct esp_wanted_rows {
     struct esp_rows **to;
     int rows, width;
@@ -117,7 +117,7 @@ int esp_session_open_rows(const struct esp_session *session,
 int esp_session_first_settings(struct esp_session *session,
                                const struct esp_session_options *options, char *err,
                                size_t errlen);
-/* Copies the texts of `values` into the session and frees its old ones. Returns 0 or
+/* Copies the texts of `values` into the session and frees the session's old texts. Returns 0 or
  * ESP_E_MEMORY. */
 int esp_session_keep_texts(struct esp_session *session, struct esp_session_values *values,
                            char *err, size_t errlen);
@@ -152,8 +152,8 @@ int esp_session_text_room(struct esp_session *session, int tokens);
 int esp_session_prefill(struct esp_session *session);
 /* Shortens the text to its first `count` tokens. The caller handles turns and events. */
 void esp_session_shorten(struct esp_session *session, int count);
-/* Shortens the text in the same way, but keeps the first `rows` rows of the caches: count - 1,
- * or count if other tokens are appended next. */
+/* Works like esp_session_shorten(), but the caches keep their first `rows` rows. `rows` must be
+ * count - 1, or count if other tokens are appended next. */
 void esp_session_keep_rows(struct esp_session *session, int count, int rows);
 /* Returns whether a text is far longer than the context, without tokenizing all of it. */
 bool esp_session_is_far_too_long(const struct esp_session *session, const char *text,

@@ -69,8 +69,8 @@ static int prefill(struct esp_session *s)
     return status;
 }
 
-/* Saves the states of recurrent layers at the two positions to which users go back: before the
- * prompt and at its end. */
+/* Saves the states of recurrent layers at two positions, so that users can go back to them:
+ * before the prompt and at its end. */
 static int fill(struct esp_session *s)
 {
     int status = esp_kv_cache_checkpoint(&s->target);

@@ -68,7 +68,7 @@ const struct esp_gguf_type *esp_gguf_type_of(enum esp_dtype dtype)
 
 struct parser {
     const unsigned char *bytes;
-    size_t at, size; /* at: index of the next byte to parse; size: number of bytes read so far */
+    size_t at, size; /* at: index of the next byte to parse; size: bytes read so far */
     size_t whole;    /* size of the file */
     bool more;       /* the header is longer than `size` */
     int status;      /* the first failure; nothing is read after it */

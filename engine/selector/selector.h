@@ -106,7 +106,7 @@ struct esp_selector {
     uint64_t sources; /* esp_engine.sources of the models that it was trained with */
     uint64_t costs;   /* esp_engine.pair of the models whose passes were timed; 0: not timed */
     struct esp_selector_shape shape;
-    float mean[ESP_SCALARS], deviation[ESP_SCALARS]; /* of each scalar in training */
+    float mean[ESP_SCALARS], deviation[ESP_SCALARS]; /* of each scalar in the training data */
     struct esp_pass_times times;
     int first;      /* the action right after a prompt, when the models have computed nothing
                        yet */
