@@ -37,9 +37,8 @@ enum {
  * the draft. */
 enum esp_selector_state { ESP_SELECTOR_H_TARGET, ESP_SELECTOR_H_DRAFT, ESP_SELECTOR_H_ROOT };
 
-/* The tensors in memory order: X(identifier, name in the file, inputs, outputs). The numbers of
- * inputs and outputs are named in enum size of selector.c. A matrix has a row for each
- * input. */
+/* Lists the tensors in memory order: X(identifier, name in the file, inputs, outputs). `inputs`
+ * and `outputs` are members of enum size in selector.c. A matrix has a row for each input. */
 #define ESP_SELECTOR_TENSORS(X)                                                                \
     X(TARGET, "target.weight", TARGET_HIDDEN, WIDTH)                                           \
     X(TARGET_BIAS, "target.bias", ONE, WIDTH)                                                  \
@@ -108,8 +107,8 @@ struct esp_selector {
     struct esp_selector_shape shape;
     float mean[ESP_SCALARS], deviation[ESP_SCALARS]; /* of each scalar in the training data */
     struct esp_pass_times times;
-    int first;      /* the action right after a prompt, when the models have computed nothing
-                       yet */
+    int first;      /* the action that is taken right after a prompt, before any pass of the
+                       models */
     float *weights; /* (esp_selector_count()) */
     /* (ESP_SELECTOR_NARROW_WIDTH + 1, ESP_ACTIONS) a linear layer that computes the expected
      * tokens of an action from the network's narrow layer; the last row is the bias. */

@@ -273,7 +273,7 @@ static void get_all(struct reader *r, struct esp_selector *s)
         if (r->status == ESP_OK && !(s->deviation[i] > 0))
             complain(r, "scalars.deviation", "has a value that is not above 0");
     if (r->status == ESP_OK && !esp_pass_times_sound(&s->times))
-        complain(r, "times.target", "or another time is not above 0");
+        complain(r, "times.target", "or another tensor of times has an invalid value");
     get_floats(r, "first", 1, &first);
     s->first = (int)first;
     if (r->status == ESP_OK && !(first >= 0 && first < ESP_ACTIONS))

@@ -30,7 +30,8 @@ struct fit {
     struct esp_selector *selector;
     struct esp_selector_net net;
     void *memory;               /* one allocation that contains the arrays below */
-    int *train, *apart, *order; /* indices of samples: training; held out; training, shuffled */
+    int *train, *apart; /* indices of the training samples and of the held-out samples */
+    int *order;         /* the training samples in random order */
     int train_count, apart_count;
     float *seconds; /* (samples, ESP_ACTIONS) time of an iteration, including `choice` */
     float choice;   /* time that the selector itself takes; static trees do not need it */

@@ -49,7 +49,7 @@ struct esp_loss_input {
     float *d_head;            /* (vocabulary, hidden) the gradient is added to this; or NULL */
 };
 
-struct esp_loss_memory; /* memory for the logits of some rows */
+struct esp_loss_memory; /* memory for the logits of one chunk of rows */
 
 int esp_loss_open(struct esp_loss_memory **memory, int vocabulary, char *err, size_t errlen);
 void esp_loss_close(struct esp_loss_memory *memory);

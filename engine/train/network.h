@@ -25,8 +25,8 @@ enum { ESP_MAX_PASSES = 16 };
 
 struct esp_network_shape {
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary;
-    bool features; /* true: a draft head. Layer fc comes first, and there is no first and no
-                      final norm. The embedding is the target's, and is not trained. */
+    bool features; /* true: a draft head. Layer fc comes first, and there is neither a first nor
+                      a final norm. The embedding is the target's, and is not trained. */
     bool fc_bias, qkv_bias;
     bool tied;                      /* true: a draft model that uses its embedding as LM head */
     float epsilon;                  /* epsilon of the norms */
@@ -39,8 +39,8 @@ struct esp_training_rows {
     int extras;                   /* maximum number of extra rows that a row sees */
     int32_t *token, *position;
     int32_t *parent;      /* row of an earlier pass whose output is the row's feature; or -1 */
-    int32_t *first;       /* first row of its text, in pass 0 */
-    int32_t *seen;        /* number of rows of the text that the row sees, counted from
+    int32_t *first;       /* the first row in pass 0 of the text that the row belongs to */
+    int32_t *seen;        /* the row sees this many rows of its text, beginning with row
                              `first` */
     int32_t *extra;       /* (count, extras) rows counted from `first`; -1 means no more */
     const float *feature; /* (pass_end[0], hidden) the target's features for pass 0, or NULL */

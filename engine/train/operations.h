@@ -23,7 +23,7 @@ const struct esp_cpu_gradients *esp_workers_gradients(const struct esp_workers *
 enum { ESP_WORKER_SCRATCH = ESP_GEMM_SCRATCH };
 void esp_workers_share(struct esp_workers *workers, int count,
                        void (*run)(void *arg, int begin, int end, float *scratch), void *arg);
-/* Calls run(arg, task, scratch) for each of `count` tasks. Tasks can differ in time. If a
+/* Calls run(arg, task, scratch) for each of `count` tasks, which can take different times. If a
  * task needs more scratch memory, call esp_workers_reserve() first. */
 void esp_workers_each(struct esp_workers *workers, int count,
                       void (*run)(void *arg, int task, float *scratch), void *arg);

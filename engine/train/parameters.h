@@ -3,8 +3,8 @@
  *
  * There is one array for all values, one for all gradients and one for each kind of moment. A
  * step or a sum of squares therefore processes whole arrays. Values and moments are next to
- * each other, because a checkpoint stores them. A parameter begins at a multiple of 16 floats;
- * the padding stays zero.
+ * each other, so that a checkpoint can copy all of them together. A parameter begins at a
+ * multiple of 16 floats; the padding stays zero.
  */
 #ifndef ESP_TRAIN_PARAMETERS_H
 #define ESP_TRAIN_PARAMETERS_H

@@ -341,7 +341,7 @@ int esp_teacher_teach(struct esp_teacher *t, struct esp_training_sample *l, char
     if (status == ESP_OK)
         status = run_text(t, l, done, t->shape.length);
     if (status < 0)
-        return esp_fail(err, errlen, status, "%s cannot be learned from: %s", t->target->path,
+        return esp_fail(err, errlen, status, "%s failed on the text: %s", t->target->path,
                         esp_status_message(status));
     return ESP_OK;
 }

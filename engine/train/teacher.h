@@ -7,8 +7,8 @@
  * tree has `k` nodes at each of the depths 1..depth - 1, so a draft needs `depth` passes to
  * follow a path through it, including the pass of the root.
  *
- * Features are stored as float16 in one file, a record for each text, because every epoch
- * reads them again and they are larger than memory.
+ * Features are stored as float16 in one file, which has a record for each text. Every epoch
+ * reads them again, and they are larger than memory.
  */
 #ifndef ESP_TRAIN_TEACHER_H
 #define ESP_TRAIN_TEACHER_H
@@ -60,7 +60,7 @@ int esp_teacher_open(struct esp_teacher **teacher, const struct esp_model *targe
                      size_t errlen);
 void esp_teacher_close(struct esp_teacher *teacher);
 
-/* Fills in features and trees of a sample that has its tokens. */
+/* Fills in the features and trees of a sample. Its tokens must be set already. */
 int esp_teacher_teach(struct esp_teacher *teacher, struct esp_training_sample *sample,
                       char *err, size_t errlen);
 

@@ -135,8 +135,8 @@ static int open_models(struct training *t)
 
 /* ------------------------------------------------------------------ the data */
 
-/* Returns a hash of everything that the trained draft depends on. If `of_target` is true,
- * returns a hash of everything that the samples depend on. */
+/* If `of_target` is true, returns a hash of everything that the samples depend on. Otherwise,
+ * returns a hash of everything that the trained draft depends on. */
 static uint64_t fingerprint_of(const struct training *t, bool of_target)
 {
     const struct esp_train_options *o = t->o;
