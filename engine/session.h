@@ -130,8 +130,8 @@ void esp_session_restart_random(struct esp_session *session);
  * [said, said_end). If `begin` is true, a new text gets the begin-of-text token first. */
 int esp_session_append(struct esp_session *session, const int32_t *tokens, int count,
                        bool begin, int said, int said_end, char *err, size_t errlen);
-/* Computes the window of these settings; recent = 0 means no window. Returns 0, or a negative
- * status if this model or backend cannot have it. */
+/* Computes the attention window for these settings; recent = 0 means no window. Returns 0, or a
+ * negative status if this model or backend does not support the window. */
 int esp_session_choose_window(const struct esp_session *session,
                               const struct esp_session_values *values,
                               struct esp_window *window, char *err, size_t errlen);

@@ -1,8 +1,8 @@
 /* target_features.h - keeps the target's hidden states for a draft head.
  *
- * The target's passes store their hidden states here, by token position. The head computes one
- * row of its own cache from each state and the token after it (Li et al., "EAGLE", 2024,
- * section 4.1). Then the states are dropped.
+ * The target's passes store their hidden states here, indexed by token position. The head
+ * computes one row of its own cache from each state and the token after it (Li et al., "EAGLE",
+ * 2024, section 4.1). After that, the states are dropped.
  */
 #ifndef ESP_TARGET_FEATURES_H
 #define ESP_TARGET_FEATURES_H

@@ -25,20 +25,20 @@
     X(int, head_dim, 2, 4096)                                                                  \
     X(int, ffn, 1, 1 << 20)                                                                    \
     X(int, experts, 0, 4096)      /* number of experts in a mixture */                         \
-    X(int, experts_used, 1, 4096) /* experts that a token uses */                              \
+    X(int, experts_used, 1, 4096) /* number of experts that a token uses */                    \
     X(int, expert_ffn, 1, 1 << 20)                                                             \
     X(int, mixed_every, 1, 1000)     /* every n-th layer is a mixture */                       \
     X(int, mixed_from, 0, 1000)      /* the first layer that may be a mixture */               \
     X(int, ffn_multiple, 1, 1 << 20) /* ffn is rounded up to a multiple of this */             \
-    X(int, conv_kernel, 2, 16)       /* tokens that a recurrent layer's convolution sees */    \
+    X(int, conv_kernel, 2, 16)       /* width of a recurrent layer's convolution, in tokens */ \
     X(int, state_heads, 1, 4096)                                                               \
-    X(int, key_heads, 1, 4096) /* key heads of a recurrent layer */                            \
+    X(int, key_heads, 1, 4096) /* number of key heads of a recurrent layer */                  \
     X(int, key_dim, 1, 4096)                                                                   \
     X(int, value_dim, 1, 4096)                                                                 \
     X(int, attention_every, 1, 1000) /* every n-th layer is not recurrent */                   \
     X(int, vocabulary, 1, 2 << 20)                                                             \
     X(int, context, 1, 16 << 20)                                                               \
-    X(int, window, 1, 16 << 20)      /* positions that a token sees, its own included */       \
+    X(int, window, 1, 16 << 20)      /* number of positions seen, the token's own included */  \
     X(int, window_from, 0, 1000)     /* the first layer that may have the window */            \
     X(int, full_every, 1, 1000)      /* every n-th layer has no window */                      \
     X(int, unrotated_every, 1, 1000) /* every n-th layer has no RoPE */                        \
@@ -71,7 +71,7 @@
     X(bool, mlp_bias, 0, 1)                                                                    \
     X(bool, head_norm, 0, 1)      /* each head of query and key is normalised */               \
     X(bool, root_embedding, 0, 1) /* embeddings are multiplied by sqrt(their width) */         \
-    X(bool, tied, 0, 1)           /* the output head may be the embedding */
+    X(bool, tied, 0, 1)           /* the embedding may be the LM head */
 
 struct esp_config {
 #define X(type, name, smallest, largest) type name;
@@ -178,8 +178,8 @@ struct esp_tensor_rule {
     bool logarithm;  /* the file stores the vector's logarithms, see struct esp_tensor */
     bool apart;   /* with `stacked`: GGUF files have one tensor per rule; `part` numbers them */
     bool middle;  /* folders have a dimension of 1 between the matrix's rows and columns */
-    bool grouped; /* with `stacked`: the rows of all rules with this name are stored key head by
-                     key head; in GGUF files only if the rule is not `apart` */
+    bool grouped; /* with `stacked`: the rows of all rules with this name are stored together,
+                     grouped by key head. In GGUF files this holds if the rule is not `apart` */
 };
 
 /* Makes a row of a table of tensors. `condition` may be followed by further members, such as

@@ -85,8 +85,8 @@ static void wrong(struct parser *p, const char *what)
 
 static void cut(struct parser *p)
 {
-    wrong(p,
-          "the header goes beyond the end of the file, which may be truncated: get it again");
+    wrong(p, "the header goes beyond the end of the file; the file may be truncated, so "
+             "download it again");
 }
 
 /* Returns the next `count` bytes, or NULL if they were not read yet or do not exist. */
@@ -175,7 +175,8 @@ static void tensor_wrong(struct parser *p, const struct esp_gguf_tensor *tensor,
                              (int)tensor->name.length, tensor->name.bytes, what);
 }
 
-static const char OUTSIDE[] = "lies outside the file, which may be truncated: get it again";
+static const char OUTSIDE[] = "lies outside the file; the file may be truncated, so download "
+                              "it again";
 
 /* Reads one entry of the list of tensors. tensor->offset is relative to the data, which begin
  * after the header; place_tensors() makes it absolute. */

@@ -364,7 +364,8 @@ static int add_vocabulary(cJSON *config, const struct esp_gguf *g, const char *a
     return 0;
 }
 
-/* Adds a tensor of factors as a list. Returns false if there is no such tensor. */
+/* Copies the factors in the tensor `name` to a list in `scaling`. Returns false if there is no
+ * such tensor. */
 static bool add_factors(cJSON *scaling, const char *key, const struct esp_gguf *g,
                         const char *name)
 {

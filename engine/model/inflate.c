@@ -658,8 +658,8 @@ static int check(const struct inflation *n)
                         "a model can be made 1, 2, 4, ... 64 times as wide, not %d", n->width);
     if (n->layers < d->layers || n->layers > 1000)
         return esp_fail(n->err, n->errlen, ESP_E_ARGUMENT,
-                        "%s has %d layers; it can have %d to 1000, not %d", n->model->path,
-                        d->layers, d->layers, n->layers);
+                        "%s has %d layers; the larger model can have %d to 1000 layers, not %d",
+                        n->model->path, d->layers, d->layers, n->layers);
     const unsigned special = esp_model_desc_specials(d) & cannot_grow(n);
     if (special)
         return esp_fail(n->err, n->errlen, ESP_E_UNSUPPORTED,

@@ -38,8 +38,8 @@ INLINE void take_log2(lanes *y, const lanes *x)
     *y = __builtin_convertvector(exponent, lanes) + series;
 }
 
-/* Adds the contribution of LANES tokens to the sums, which are indexed by enum esp_feature. x:
- * p, q and q_root. */
+/* Adds the contribution of LANES tokens to the sums, which are indexed by enum esp_feature. `x`
+ * has the three distributions p, q and q_root. */
 INLINE void add(lanes sums[SUMS], const float *const x[3], int at)
 {
     lanes value[3], log[3];

@@ -39,11 +39,11 @@ struct esp_loss_input {
     const int32_t *depth; /* (rows) depth below the text */
     int hidden;           /* hidden size of the draft */
     const float *out;     /* (rows, hidden) the draft's last hidden states */
-    const float *head;    /* (vocabulary, hidden) the matrix from hidden states to logits */
+    const float *head;    /* (vocabulary, hidden) the draft's LM head */
     int target_hidden;
     const float *feature;     /* (rows, target_hidden) the target's states for the same
                                  tokens */
-    const float *target_head; /* (vocabulary, target_hidden) the target's matrix to logits */
+    const float *target_head; /* (vocabulary, target_hidden) the target's LM head */
     float *d_out;             /* (rows, hidden) the gradient is added to this; NULL: only the
                                  sums are computed */
     float *d_head;            /* (vocabulary, hidden) the gradient is added to this; or NULL */

@@ -55,8 +55,8 @@ void esp_selector_net_backward(struct esp_selector_net *net, int rows);
  * and .999, epsilon 1e-8 and decay .01. */
 void esp_selector_net_step(struct esp_selector_net *net, double rate);
 
-/* The values of a row for the loss: E^ (expected tokens) and T^ (seconds) of each action.
- * Actions with E^ = 0 cannot be taken. */
+/* Describes one row of a batch for the loss: E^ (expected tokens) and T^ (seconds) of each
+ * action. Actions with E^ = 0 cannot be taken. */
 struct esp_selector_goal {
     const float *expected, *seconds; /* (ESP_ACTIONS) */
     double base;                     /* tokens per second of the static action */

@@ -220,7 +220,7 @@ int esp_action_values(const struct esp_rollouts *r, const struct esp_distributio
     for (int k = 1; k <= ESP_ACTION_PATHS; k++)
         for (int stem = 0; stem <= ESP_ACTION_LENGTH; stem++) {
             double values[ESP_ACTION_LENGTH + 1];
-            /* In this case, the tree is a chain of `stem` tokens. */
+            /* If `chain` is true, the tree is a chain of `stem` tokens. */
             const bool chain = k == 1 && stem < ESP_ACTION_LENGTH;
             const struct esp_action longest = {k, stem, chain ? 0 : ESP_ACTION_LENGTH};
             int status = value_beginnings(r, d, rule, longest, values);
