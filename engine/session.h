@@ -112,8 +112,8 @@ int esp_session_open_rows(const struct esp_session *session,
                           const struct esp_wanted_rows *wanted, int count, char *err,
                           size_t errlen);
 
-/* Makes the settings of these options current, in a session that has no settings yet. Returns
- * 0, or a negative status if they do not fit together. */
+/* Applies the settings in `options` to a session that has no settings yet. Returns 0, or a
+ * negative status if the settings do not fit together. */
 int esp_session_first_settings(struct esp_session *session,
                                const struct esp_session_options *options, char *err,
                                size_t errlen);

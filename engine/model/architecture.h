@@ -4,8 +4,8 @@
  * X(NAME) in architectures.def, where NAME is the model_type of config.json. The file names
  * its family and lists the config rules in which it differs. A family has three tables: the
  * config key of each field of struct esp_config, the tensors that the model has once, and the
- * tensors of every layer. Reading, range checks, shapes, errors and the rotary embedding are
- * shared.
+ * tensors of every layer. All architectures share the code for reading, range checks, shapes,
+ * errors and the rotary embedding.
  */
 #ifndef ESP_ARCHITECTURE_H
 #define ESP_ARCHITECTURE_H
@@ -38,7 +38,7 @@
     X(int, attention_every, 1, 1000) /* every n-th layer is not recurrent */                   \
     X(int, vocabulary, 1, 2 << 20)                                                             \
     X(int, context, 1, 16 << 20)                                                               \
-    X(int, window, 1, 16 << 20)      /* number of positions seen, the token's own included */  \
+    X(int, window, 1, 16 << 20)      /* positions a token attends to, including its own */     \
     X(int, window_from, 0, 1000)     /* the first layer that may have the window */            \
     X(int, full_every, 1, 1000)      /* every n-th layer has no window */                      \
     X(int, unrotated_every, 1, 1000) /* every n-th layer has no RoPE */                        \

@@ -234,7 +234,8 @@ static void read_start(struct parser *p, uint64_t *tensors, uint64_t *values)
     if (p->status == ESP_OK && version != 2 && version != 3)
         p->status =
             esp_fail(p->err, p->errlen, ESP_E_UNSUPPORTED,
-                     "%s has version %u of GGUF; only 2 and 3, little-endian, are supported",
+                     "%s has version %u of GGUF; only the little-endian versions 2 and 3 are "
+                     "supported",
                      p->path, (unsigned)version);
     *tensors = read_number(p, 8);
     *values = read_number(p, 8);

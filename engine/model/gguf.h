@@ -124,8 +124,8 @@ bool esp_gguf_is_text(struct esp_gguf_text text, const char *same);
 
 /* ------------------------------------------------------------------ types */
 
-/* The first function finds a type by its number in GGUF files. The second function finds it by
- * its value of enum esp_dtype. Both return NULL if there is no such type. */
+/* The first function finds a type by its number in GGUF files. The second function finds the
+ * type that corresponds to `dtype`. Both return NULL if there is no such type. */
 const struct esp_gguf_type *esp_gguf_type(uint32_t number);
 const struct esp_gguf_type *esp_gguf_type_of(enum esp_dtype dtype);
 

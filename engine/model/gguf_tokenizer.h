@@ -27,7 +27,7 @@ enum {
 struct esp_gguf_split {
     const char *names[8];    /* its names in tokenizer.ggml.pre; ends with NULL */
     const char *patterns[8]; /* each splits the pieces that the previous one made; ends with
-                                NULL. An empty pattern means GPT-2's, which ByteLevel
+                                NULL. An empty pattern means GPT-2's pattern, which ByteLevel
                                 includes. */
     bool compose;            /* text is normalised to NFC first */
     bool ignore_merges;      /* a word that is itself a token is not split */

@@ -83,8 +83,8 @@ int esp_multimodal_config(struct esp_json *json)
     return ESP_OK;
 }
 
-/* Shortens `name` to the language model's name for the tensor, and returns it; NULL if the
- * tensor belongs to another modality. */
+/* Shortens `name` to the language model's name for the tensor, and returns it. Returns NULL if
+ * the tensor belongs to another modality. */
 static const char *text_name(char *name)
 {
     static const char outer[] = "language_model.", inner[] = "model.language_model.";

@@ -78,8 +78,8 @@ static int read_split(struct esp_pretokenizer *p, const cJSON *json, char *err, 
     const int behavior = place_of(name, behavior_names, count);
     if (behavior == count)
         return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "pre_tokenizer has a Split with behavior \"%.40s\", not Removed, "
-                        "Isolated, MergedWithPrevious, MergedWithNext or Contiguous",
+                        "pre_tokenizer has a Split with behavior \"%.40s\"; it must be "
+                        "Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous",
                         name ? name : "");
     int invert = read_flag(json, "invert", -1, err, errlen);
     if (invert < 0)

@@ -9,8 +9,8 @@
 
 /* Reports the size and the rounding error of the written file. */
 struct esp_quantize_report {
-    double bytes_before, bytes_after; /* size of all tensors */
-    double bits;                      /* bits per number of the matrices */
+    double bytes_before, bytes_after; /* size of all tensors in bytes, before and after */
+    double bits;                      /* average bits per number of the matrices */
     double loss;  /* relative error of all matrices: the square root of (sum of squared
                      differences / sum of squared numbers) */
     double worst; /* the largest relative error of a matrix */

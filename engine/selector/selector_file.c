@@ -28,7 +28,8 @@ enum { VALUES = ESP_SELECTOR_NARROW_WIDTH + 1 };
 static const struct esp_selector_part value_part = {"value", VALUES, ESP_ACTIONS, 0,
                                                     VALUES *ESP_ACTIONS};
 
-/* The tensors that are arrays of floats in struct esp_selector. columns = 0 means a vector. */
+/* Lists the tensors that are arrays of floats in struct esp_selector. If `columns` is 0, the
+ * tensor is a vector. */
 static const struct {
     const char *name;
     size_t offset;

@@ -55,7 +55,7 @@ struct esp_network_layer {
     struct esp_network_linear query, key, value, output, gate, up, down;
 };
 
-struct esp_network_memory; /* values and gradients of one batch */
+struct esp_network_memory; /* the activations and gradients of one batch */
 
 struct esp_network {
     struct esp_network_shape shape;

@@ -8,7 +8,7 @@
  * follow a path through it, including the pass of the root.
  *
  * Features are stored as float16 in one file, which has a record for each text. Every epoch
- * reads them again, and they are larger than memory.
+ * reads the features again, because together they can be larger than memory.
  */
 #ifndef ESP_TRAIN_TEACHER_H
 #define ESP_TRAIN_TEACHER_H

@@ -46,7 +46,7 @@ struct training {
     struct esp_learning_batch batch;
     int *order;         /* indices of the training pieces, then of the held-out pieces */
     int learned, apart; /* number of pieces for training; number held out */
-    int epochs, texts;  /* texts: pieces in a step */
+    int epochs, texts;  /* texts: number of pieces in a step */
     struct esp_optimizer optimizer;
     struct esp_progress_state state;
     uint64_t fingerprint;
