@@ -8,7 +8,7 @@
 
 struct esp_session;
 
-/* Values of setting `recycle`. */
+/* Lists the values of setting `recycle`. */
 enum { ESP_RECYCLE_KEEP, ESP_RECYCLE_SESSION, ESP_RECYCLE_OFF };
 
 struct esp_recycling {

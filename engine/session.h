@@ -20,8 +20,8 @@
 /* After the first iterations, one plain decoding step is timed every 32 iterations. */
 enum { ESP_BASELINE_EVERY = 32 };
 
-/* The user's settings. Changes are made in a copy, and the whole copy is checked before it
- * takes effect. */
+/* Holds the user's settings. Changes are made in a copy, and the whole copy is checked before
+ * it takes effect. */
 struct esp_settings {
     const struct esp_drafter_ops *drafter;
     const struct esp_verifier_ops *verifier;
@@ -159,7 +159,7 @@ void esp_session_keep_rows(struct esp_session *session, int count, int rows);
 bool esp_session_is_far_too_long(const struct esp_session *session, const char *text,
                                  size_t length);
 
-/* Indices of device time stamps: 2i and 2i + 1 are the beginning and the end of stage i. */
+/* These are indices of device time stamps. Stage i begins at index 2i and ends at 2i + 1. */
 enum { ESP_MARK_PREFILL = 2 * ESP_STAGES + 1, ESP_MARK_PREFILLED };
 
 /* Sets whether the verifier stores the distribution at the end of a path, and in which row. */

@@ -23,7 +23,7 @@
 
 enum { SINKS = 4, RECENT = 1020 /* as in the released StreamingLLM: a cache of 1024 */ };
 
-/* A limit that no text reaches, in tokens. */
+/* A limit, in tokens, that no text reaches. */
 enum { ENDLESS = 1 << 30 };
 
 bool esp_session_has_head(const struct esp_session *s)

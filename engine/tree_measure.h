@@ -22,13 +22,13 @@ enum { ESP_MEASURE_DEPTHS = 16, ESP_MEASURE_RANKS = 8, ESP_MEASURE_RULES = 16 };
 
 struct esp_verifier_ops;
 
-/* Sums over the nodes of one depth. */
+/* Holds sums over the nodes of one depth. */
 struct esp_depth_measure {
     int64_t nodes;
     double distance; /* sum over tokens of |p - q|: 0 to 2 */
     double ceiling;  /* sum of alpha*, the largest acceptance rate of any lossless verifier */
-    /* Sum of acceptance rates, by index in the list ESP_VERIFIERS; NaN if the verifier has no
-     * such formula or is only for single paths. */
+    /* Sum of acceptance rates for each verifier in the list ESP_VERIFIERS; NaN if the verifier
+     * has no such formula or is only for single paths. */
     double rate[ESP_MEASURE_RULES];
 };
 

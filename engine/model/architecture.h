@@ -206,10 +206,10 @@ struct esp_family {
     const struct esp_config_rule *config;  /* (ESP_CONFIG_FIELD_COUNT) or NULL */
     const struct esp_tensor_rule *tensors; /* for struct esp_model_desc */
     const struct esp_tensor_rule *layer_tensors; /* for struct esp_layer; names follow "N." */
-    /* For struct esp_expert, or NULL. A name follows "N.", expert_name and "E.", where N and E
-     * are the numbers of layer and expert. One tensor (experts, rows, columns) may have the
-     * matrices of all experts; its name lacks "E.". If experts_stacked is set, all files store
-     * the experts in this way. */
+    /* The table for struct esp_expert, or NULL. A name follows "N.", expert_name and "E.",
+     * where N and E are the numbers of layer and expert. One tensor (experts, rows, columns)
+     * may have the matrices of all experts; its name lacks "E.". If experts_stacked is set, all
+     * files store the experts in this way. */
     const struct esp_tensor_rule *expert_tensors;
     const char *expert_name;
     bool experts_stacked;

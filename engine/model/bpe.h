@@ -13,8 +13,8 @@ struct esp_bpe {
     bool ignore_merges;        /* a word that is itself a token is not split */
 };
 
-/* Memory that is used while encoding. Each thread needs a separate struct. The thread
- * initialises it with zeros and uses it for all words. */
+/* Holds the memory that is used while encoding. Each thread needs a separate struct, which it
+ * initialises with zeros and uses for all words. */
 struct esp_bpe_scratch {
     struct esp_bpe_symbol *symbols; /* (capacity) */
     struct esp_bpe_merge *heap;     /* (2 * capacity) */

@@ -47,7 +47,7 @@ bool esp_gguf_is_paired(const struct esp_gguf_architecture *architecture,
 bool esp_gguf_tensor_name(char *name, size_t size, const struct esp_family *family,
                           const struct esp_tensor_rule *rule, int layer, bool experts);
 
-/* Special values of `neutral` below. */
+/* These are special values of `neutral` in struct esp_gguf_key. */
 enum { ESP_GGUF_ALWAYS = -1, ESP_GGUF_IF_KNOWN = -2 };
 /* Says which key of config.json and which field of struct esp_config belong to a GGUF key. */
 struct esp_gguf_key {

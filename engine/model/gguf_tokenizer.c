@@ -20,14 +20,14 @@
 /* ------------------------------------------------------------------ splits */
 
 #define CONTRACTIONS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-/* The pattern by which Llama 3 and Qwen 2 split text into words. These models differ in how
+/* Llama 3 and Qwen 2 split text into words by this pattern. These models differ in how
  * many digits a word can have. */
 #define WORDS(digits)                                                                          \
     CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" digits                                      \
                  "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 #define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
 #define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
-/* The pattern by which GPT-4o and Tekken split text into words: a capital letter begins a new
+/* GPT-4o and Tekken split text into words by this pattern: a capital letter begins a new
  * word. */
 #define CASES(tail, digits)                                                                    \
     "[^\\r\\n\\p{L}\\p{N}]?" UPPER "*" LOWER "+" tail "|[^\\r\\n\\p{L}\\p{N}]?" UPPER          \

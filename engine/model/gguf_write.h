@@ -4,7 +4,8 @@
 
 #include "engine/model/gguf.h"
 
-/* A growing byte buffer. If memory runs out, `failed` is set and nothing more is added. */
+/* Holds bytes in a buffer that grows. If memory runs out, `failed` is set and nothing more is
+ * added. */
 struct esp_bytes {
     unsigned char *data; /* (size) the caller frees it */
     size_t size, room;

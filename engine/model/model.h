@@ -14,7 +14,7 @@
 
 enum { ESP_MAX_END_TOKENS = 16 };
 
-/* The rotary frequencies: radians per position, for each of the `rotary` / 2 pairs of
+/* Holds the rotary frequencies: radians per position, for each of the `rotary` / 2 pairs of
  * dimensions. */
 struct esp_rotation_tables {
     int rotary;

@@ -23,7 +23,7 @@ int esp_normalizer_read(struct esp_normalizer *normalizer, const cJSON *json, ch
                         size_t errlen);
 void esp_normalizer_free(struct esp_normalizer *normalizer);
 
-/* Memory that esp_normalize() uses. Initialise it with zeros. */
+/* Holds the memory that esp_normalize() uses. Initialise the struct with zeros. */
 struct esp_normalize_scratch {
     char *buffer[2];
     size_t size[2];

@@ -12,7 +12,7 @@
 
 enum { ESP_TIME_ROWS = 7, ESP_TIME_LENGTHS = 4, ESP_TIME_DRAFT_ROWS = 4 };
 
-/* The row counts for which the target is timed. The draft is timed for 1 to
+/* Lists the row counts for which the target is timed. The draft is timed for 1 to
  * ESP_TIME_DRAFT_ROWS rows. */
 extern const int esp_time_rows[ESP_TIME_ROWS];
 

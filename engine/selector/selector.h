@@ -33,7 +33,7 @@ enum {
     ESP_SELECTOR_NARROW_WIDTH = 32,
 };
 
-/* The hidden states that the network reads: h_prev of the target and of the draft, and h_cur of
+/* Lists the hidden states that the network reads: h_prev of target and draft, and h_cur of
  * the draft. */
 enum esp_selector_state { ESP_SELECTOR_H_TARGET, ESP_SELECTOR_H_DRAFT, ESP_SELECTOR_H_ROOT };
 
@@ -94,7 +94,7 @@ size_t esp_selector_count(const struct esp_selector_shape *shape);
 
 enum { ESP_RULE_NAME = 32, ESP_SELECTOR_NAME = 96 };
 
-/* What the selector maximises: tokens per second; tokens per iteration; or tokens per second
+/* Says what a selector maximises: tokens per second; tokens per iteration; or tokens per second
  * with esp_nominal_times(), where an additional row costs little compared with a pass. */
 enum esp_goal { ESP_GOAL_SPEED, ESP_GOAL_TOKENS, ESP_GOAL_CHEAP_ROWS, ESP_GOALS };
 #define ESP_GOAL_NAMES "speed|tokens|cheap-rows"

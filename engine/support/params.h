@@ -30,7 +30,7 @@ struct esp_param {
     const char *help;               /* one line */
 };
 
-/* The values of the parameters in one table. The struct is plain data, so a change can be tried
+/* Holds the values of the parameters in one table. It is plain data, so a change can be tried
  * in a copy. */
 struct esp_params {
     const struct esp_param *table; /* NULL means no parameters */

@@ -101,7 +101,8 @@ static bool split(struct fit *f)
     return true;
 }
 
-/* Sums over a set of samples: the tokens that the chosen actions gained, and their time. */
+/* Holds two sums over a set of samples: the tokens that the chosen actions gained, and the
+ * seconds that they took. */
 struct tally {
     double tokens, seconds;
     int samples;

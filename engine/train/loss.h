@@ -12,9 +12,9 @@
 
 #include "engine/train/operations.h"
 
-/* The weights of the terms of a loss. cls: -sum p log q over all tokens. reg: the distance of
- * the features. distil: -sum p log q over the likeliest tokens only, added to the first
- * term. */
+/* Holds the weight of each term of a loss. cls: -sum p log q over all tokens. reg: the distance
+ * of the features. distil: -sum p log q over the likeliest tokens only, in addition to the
+ * first term. */
 struct esp_loss_weights {
     double cls, reg, distil;
     int top;     /* number of the likeliest tokens in `distil` */
@@ -23,7 +23,7 @@ struct esp_loss_weights {
 
 enum { ESP_LOSS_DEPTHS = 16 };
 
-/* The results of a loss: sums over the rows at each depth below the text. */
+/* Holds the results of a loss: sums over the rows at each depth below the text. */
 struct esp_loss_sums {
     double rows[ESP_LOSS_DEPTHS];    /* number of rows */
     double loss[ESP_LOSS_DEPTHS];    /* all terms, with their weights */

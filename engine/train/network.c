@@ -18,7 +18,7 @@
 
 enum { QUERIES_TOGETHER = 48 };
 
-/* A matrix with `width` numbers for each row of the batch. */
+/* Describes a matrix with `width` numbers for each row of the batch. */
 struct matrix {
     float *at; /* (rows, width) */
     int width;

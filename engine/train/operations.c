@@ -153,7 +153,7 @@ static void multiply(struct esp_workers *w, const struct esp_gemm *g)
     esp_workers_share(w, (whole + p.piece - 1) / p.piece, gemm_part, &p);
 }
 
-/* The data that the threads work on; each operation uses some of them. */
+/* Lists the data that the threads work on. Each operation uses some of these members. */
 struct operands {
     const struct esp_cpu_gradients *gradients;
     float *out, *more;

@@ -59,7 +59,7 @@ static inline size_t esp_parameter_size(const struct esp_parameter *p)
 
 /* ------------------------------------------------------------------ steps */
 
-/* The settings of AdamW, with a warm-up, a cosine schedule and clipped gradients. */
+/* Holds the settings of AdamW, with a warm-up, a cosine schedule and clipped gradients. */
 struct esp_optimizer {
     double rate; /* the largest learning rate */
     double beta1, beta2, epsilon, decay;

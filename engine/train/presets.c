@@ -16,7 +16,7 @@
 #include "engine/train/train_draft.h"
 #include "kernels/status.h"
 
-/* Parameters that several losses share. */
+/* These parameters are shared by several losses. */
 #define CLS "cls", ESP_REAL, 0, 1000, 10, .help = "weight of -sum p log q"
 #define REG "reg", ESP_REAL, 0, 1000, 1, .help = "weight of the mean L1 distance of features"
 #define SMOOTH "smooth", ESP_FLAG, 0, 1, 0, .help = "use smooth L1 for the distance of features"

@@ -11,8 +11,8 @@
 #include "engine/selector/selector.h"
 #include "engine/support/rng.h"
 
-/* The weights of a network, and its activations and gradients for one batch. selector_net.c has
- * the formulas. */
+/* Holds the weights of a network, and its activations and gradients for one batch.
+ * selector_net.c has the formulas. */
 struct esp_selector_net {
     struct esp_selector_shape shape;
     size_t count;                        /* number of weights */

@@ -23,7 +23,7 @@ struct esp_teacher_shape {
     int k, depth; /* k: nodes of a tree at each depth; depth: draft passes along a path */
 };
 
-/* One text with its trees. Node j of root r has the index r * nodes + j. */
+/* Holds one text with its trees. Node j of root r has the index r * nodes + j. */
 struct esp_training_sample {
     int32_t *token;    /* (length) */
     uint16_t *feature; /* (length, hidden) float16 */

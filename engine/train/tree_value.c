@@ -15,7 +15,7 @@ bool esp_tree_has_value(const struct esp_verifier_ops *rule)
            rule == esp_verifier_find("traversal");
 }
 
-/* A tree of independent draws. Node 0 is the root. */
+/* Describes a tree of independent draws. Node 0 is the root. */
 struct tree {
     int count;
     struct node {

@@ -13,7 +13,7 @@
 #include "engine/selector/actions.h"
 #include "engine/verifiers/verifier.h"
 
-/* Distributions of target and draft over n tokens, by row. */
+/* Holds the distributions of target and draft over n tokens, one distribution per row. */
 struct esp_distributions {
     int n;
     const double *const *p, *const *q;
