@@ -26,7 +26,7 @@ struct esp_scores {
     double *mean_log;           /* (record) sum of p log p */
     double *power;              /* (record) scratch */
     struct esp_token_score *of; /* (record) scores of the committed tokens */
-    double seconds;             /* seconds that scores took in the last iteration */
+    double seconds;             /* time that scores took in the last iteration */
     struct esp_arrays arrays;
 };
 

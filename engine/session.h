@@ -44,14 +44,14 @@ struct esp_session {
     esp_observer *observer;
     void *user;
     double opened;
-    bool repeatable; /* nothing learned about the draft is loaded or saved */
+    bool repeatable; /* true: no values learned about the draft are loaded or saved */
     char pair[256];  /* key of learned values: names of target and draft; "" means unknown */
 
     int32_t *text; /* (text_room) tokens; the last one is the root, not yet computed by the
                       target */
     int text_room, length;
     int context;     /* maximum length of the text */
-    int allowed;     /* tokens this generation may still add */
+    int allowed;     /* number of tokens that this generation may still add */
     const char *end; /* why the generation ended, or "" */
     struct esp_conversation conversation;
 
@@ -65,7 +65,7 @@ struct esp_session {
     struct esp_draft draft;
     struct esp_respelling respelling;       /* for a draft model that drafts text */
     struct esp_draft_context draft_context; /* for drafters that request it */
-    bool rebuild;                           /* true if accepted rows are computed again */
+    bool rebuild;                           /* true if the accepted rows are computed again */
     struct esp_verify verify;
     struct esp_rng draft_rng, verify_rng;
     struct esp_arrays arrays; /* owns the next three arrays of tree.capacity + 1 entries */

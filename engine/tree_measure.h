@@ -35,7 +35,7 @@ struct esp_depth_measure {
 /* Records how the draft rates the target's likeliest token after a guess. */
 struct esp_next_guess {
     float confidence; /* q of that token */
-    bool right;       /* the target's likeliest token is also the draft's */
+    bool right;       /* true: the target's likeliest token is also the draft's */
 };
 
 struct esp_rank_measure {
@@ -46,11 +46,11 @@ struct esp_rank_measure {
 /* The caller zero-initialises the struct, sets `draws`, and frees it with
  * esp_tree_measure_free(). */
 struct esp_tree_measure {
-    int draws;                                          /* k, 1 to 16 */
+    int draws;                                          /* k, from 1 to 16 */
     const struct esp_verifier_ops *const *rules;        /* filled in by esp_session_measure() */
-    struct esp_depth_measure depth[ESP_MEASURE_DEPTHS]; /* [0]: at the root */
+    struct esp_depth_measure depth[ESP_MEASURE_DEPTHS]; /* depth[0] is for the root */
     struct esp_rank_measure
-        rank[ESP_MEASURE_RANKS]; /* [i]: after a node of depth 1 and rank i */
+        rank[ESP_MEASURE_RANKS]; /* rank[i]: after a node of depth 1 and rank i */
 };
 
 void esp_tree_measure_free(struct esp_tree_measure *measure);

@@ -10,7 +10,7 @@
 struct esp_bpe {
     const struct esp_vocabulary *vocabulary;
     struct esp_int_map merges; /* left << 32 | right -> rank << 32 | merged token */
-    bool ignore_merges;        /* a word that is itself a token is not split */
+    bool ignore_merges;        /* true: a word that is itself a token is not split */
 };
 
 /* Holds the memory that is used while encoding. Each thread needs a separate struct, which it

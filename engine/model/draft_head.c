@@ -14,7 +14,7 @@
 #include "kernels/model_desc.h"
 #include "kernels/status.h"
 
-enum { TARGET_STATES = 3 }; /* hidden states of the target that an EAGLE-3 head reads */
+enum { TARGET_STATES = 3 }; /* number of the target's states that an EAGLE-3 head reads */
 
 #define EAGLE_FAMILY                                                                           \
     .prefix = "", .activation = ESP_SWIGLU, .norm = ESP_NORM_RMS,                              \

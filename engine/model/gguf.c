@@ -70,7 +70,7 @@ struct parser {
     const unsigned char *bytes;
     size_t at, size; /* at: index of the next byte to parse; size: bytes read so far */
     size_t whole;    /* size of the file */
-    bool more;       /* the header is longer than `size` */
+    bool more;       /* true: the header is longer than `size` */
     int status;      /* the first failure; nothing is read after it */
     char *err;
     size_t errlen;

@@ -24,8 +24,8 @@ enum { ESP_GGUF_LAYERS = 1000 }; /* maximum number of values if a key has one pe
  * matrices. */
 struct esp_gguf_architecture {
     const char *name, *model_type;
-    bool paired; /* rows of query and key matrices are stored in pairs (struct esp_tensor) */
-    bool tiled;  /* state heads are tiled: see heads_tiled of struct esp_model_desc */
+    bool paired; /* true: rows of query and key are stored in pairs (struct esp_tensor) */
+    bool tiled;  /* true: state heads are tiled (heads_tiled of struct esp_model_desc) */
 };
 
 /* The first function finds an architecture by its name in GGUF files. The second function finds
@@ -53,7 +53,7 @@ enum { ESP_GGUF_ALWAYS = -1, ESP_GGUF_IF_KNOWN = -2 };
 struct esp_gguf_key {
     const char *gguf;            /* name of the GGUF key, without "ARCHITECTURE." */
     const char *config;          /* key of config.json; NULL: the GGUF key is never read */
-    bool required;               /* a file without the key is refused */
+    bool required;               /* true: a file without the key is refused */
     enum esp_gguf_kind kind;     /* type of the written value */
     enum esp_config_field field; /* FIELD_COUNT: the key is not written from a field */
     double neutral; /* a field with this value is not written. ESP_GGUF_ALWAYS: every value is

@@ -176,7 +176,7 @@ struct reader {
     const struct esp_gguf *gguf;
     const struct esp_gguf_value *tokens, *types, *scores, *merges;
     cJSON *json, *model, *vocab, *added;
-    bool fallback; /* BPE with byte fallback (SentencePiece) */
+    bool fallback; /* true: BPE with byte fallback (SentencePiece) */
     char *err;
     size_t errlen;
 };

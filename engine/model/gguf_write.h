@@ -15,7 +15,7 @@ struct esp_bytes {
 struct esp_gguf_header {
     struct esp_bytes values, tensors;
     uint64_t value_count, tensor_count;
-    size_t data; /* bytes of the tensors added so far, each padded to the alignment */
+    size_t data; /* size in bytes of the tensors so far, each padded to the alignment */
 };
 
 void esp_bytes_add(struct esp_bytes *bytes, const void *data, size_t size);

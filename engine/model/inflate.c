@@ -50,7 +50,7 @@ struct made {
     int parts, rounds;
     int dimensions; /* 1: a vector. 3: a dimension of 1 is between rows and columns */
     int experts;    /* if not 0, the tensor has the matrices of this many experts */
-    bool continues; /* continues the previous entry's tensor with the next expert's matrix */
+    bool continues; /* true: the next expert's matrix of the previous entry's tensor */
 };
 
 struct inflation {

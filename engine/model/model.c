@@ -37,7 +37,7 @@ struct binding {
     const struct esp_config *config;
     size_t prefix; /* number of characters that this file omits at the start of tensor names,
                       or 0 */
-    bool mixed;    /* the layer is a mixture of experts */
+    bool mixed;    /* true: the layer is a mixture of experts */
     enum esp_mixer mixer;
     char *err;
     size_t errlen;

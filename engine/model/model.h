@@ -26,11 +26,11 @@ struct esp_rotation_tables {
 };
 
 struct esp_model {
-    char *path, *name;        /* folder or file as given; the last component of this path */
+    char *path, *name;        /* path: as given; name: the last component of the path */
     const char *architecture; /* "eagle", "eagle3" or "mtp" for a draft head */
-    bool head;                /* a draft head (draft_head.h), not a whole model */
-    bool reads_unnormed;      /* an MTP layer that reads states before the final norm */
-    bool feeds_normed;        /* a draft head that reads its own states after its final norm */
+    bool head;                /* true: a draft head (draft_head.h), not a whole model */
+    bool reads_unnormed;      /* true: an MTP layer that reads states before the final norm */
+    bool feeds_normed;        /* true: a draft head that reads its own normalised states */
     int reads_state
         [3];  /* which states of the target an EAGLE-3 head reads; all 0: the usual states */
     bool mtp; /* the model's files also have an MTP layer, which can draft for the model */
@@ -41,7 +41,7 @@ struct esp_model {
                                         tied tensors are counted once */
     int64_t idle;                    /* number of parameters that a token does not use: the
                                         weights of experts that are not chosen */
-    size_t bytes;                    /* size of all tensors that are used */
+    size_t bytes;                    /* size in bytes of all tensors that are used */
     int ignored;                     /* number of tensors that are ignored, because they belong
                                         to other modalities (multimodal.h) */
     int32_t end[ESP_MAX_END_TOKENS]; /* end-of-text tokens of generation_config.json or

@@ -23,7 +23,7 @@ struct esp_quantize_report {
      * architecture, or 0 if no layer has one. For texts longer than the window, programs such
      * as llama.cpp compute something else. */
     int ignored_window;
-    bool mtp;               /* the file has the model's MTP layer, too */
+    bool mtp;               /* true: the file has the model's MTP layer, too */
     char mtp_left_out[256]; /* why the file does not have the model's MTP layers, or "" */
 };
 

@@ -54,7 +54,7 @@ struct esp_matcher {
 struct translation {
     const char *p; /* the part of the pattern that is not translated yet */
     FILE *out;
-    bool group_start;    /* at the start of a group or alternative */
+    bool group_start;    /* true: at the start of a group or alternative */
     int depth;           /* nesting of groups; 1 outside all groups */
     int caseless;        /* depth of the group in which (?i) applies, or 0 */
     const char *refused; /* the unsupported syntax that was found, or NULL */

@@ -26,7 +26,7 @@ struct esp_stored {
     struct esp_tensor_file *source;
     size_t offset;    /* position of the tensor's first byte in `source` */
     const char *file; /* path of `source`, for error messages */
-    bool used;        /* the model uses the tensor; set by model.c */
+    bool used;        /* true: the model uses the tensor; set by model.c */
     /* These members describe the layout in a GGUF file. `converted`: the parts of a fused
      * matrix are consecutive, not interleaved head by head; no matrix is transposed; norms
      * include the number that esp_tensor_rule.added would add. `paired`: the rows of each head

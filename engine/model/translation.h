@@ -40,7 +40,7 @@ struct esp_translation {
     int32_t *spelled; /* (begin[tokens]) tokens of the draft */
     int32_t lead;     /* the draft's token before every text, if the target has none; else -1 */
     int shared;
-    int32_t *output_token; /* (shared) the target's tokens that are shared, ascending */
+    int32_t *output_token; /* (shared) the shared tokens, as ids of the target, ascending */
     int32_t *output_row;   /* (shared) the draft's token for each output_token, all different */
     double text_share;     /* fraction of a sample text's tokens that are shared */
 };

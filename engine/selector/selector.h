@@ -69,7 +69,7 @@ enum esp_selector_tensor {
 enum { ESP_SELECTOR_PER_STATE = ESP_SELECTOR_DRAFT - ESP_SELECTOR_TARGET };
 
 struct esp_selector_shape {
-    int hidden[ESP_SELECTOR_STATES]; /* width of each hidden state */
+    int hidden[ESP_SELECTOR_STATES]; /* number of values in each hidden state */
 };
 
 struct esp_selector_part {

@@ -9,7 +9,7 @@ struct esp_draft_samples {
     struct esp_teacher_shape shape;
     int32_t *token; /* (count, length) */
     int count;
-    int fd; /* the open file; -1 means not open */
+    int fd; /* the file of samples; -1 means not open */
     char path[4096];
     uint64_t fingerprint; /* hash of the tokens */
 };

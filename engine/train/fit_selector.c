@@ -29,7 +29,7 @@ struct fit {
     const struct esp_selector_fit *of;
     struct esp_selector *selector;
     struct esp_selector_net net;
-    void *memory;               /* one allocation that contains the arrays below */
+    void *memory;       /* one allocation that contains the arrays below */
     int *train, *apart; /* indices of the training samples and of the held-out samples */
     int *order;         /* the training samples in random order */
     int train_count, apart_count;

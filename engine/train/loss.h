@@ -17,7 +17,7 @@
  * first term. */
 struct esp_loss_weights {
     double cls, reg, distil;
-    int top;     /* number of the likeliest tokens in `distil` */
+    int top;     /* number of likeliest tokens in `distil` */
     bool smooth; /* the distance of the features is smooth L1; else it is L1 */
 };
 

@@ -160,7 +160,7 @@ struct operands {
     const float *x, *y, *weight, *bias;
     float *factor;
     int rows;
-    size_t n; /* numbers in a row */
+    size_t n; /* number of values in a row */
     float epsilon;
 };
 

@@ -26,8 +26,8 @@ struct esp_parameter {
 struct esp_parameters {
     struct esp_parameter *list;
     int count, room;
-    bool incomplete;       /* a parameter could not be added for lack of memory */
-    size_t total;          /* floats in each array */
+    bool incomplete;       /* true: a parameter could not be added for lack of memory */
+    size_t total;          /* number of floats in each array */
     float *value;          /* (total) the weights; the memory of all four arrays begins here */
     float *first, *second; /* (total) AdamW's running means of the gradient and its square */
     float *gradient;       /* (total) */

@@ -11,7 +11,7 @@
 
 struct esp_sample_header {
     char magic[8];
-    uint64_t pair, text, seed; /* hash of the models, hash of the text, the seed */
+    uint64_t pair, text, seed; /* pair: hash of the models; text: hash of the text */
     struct esp_sample_layout layout;
     int32_t context;
     char names[128]; /* names of the verifiers */
@@ -26,7 +26,7 @@ struct esp_sample_file {
     float *samples;
     int *piece;
     int count, room;
-    size_t size; /* floats per sample */
+    size_t size; /* number of floats per sample */
 };
 
 /* Opens or creates the file; close it even if that fails. `path` must outlive *file. The

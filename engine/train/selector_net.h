@@ -16,7 +16,7 @@
 struct esp_selector_net {
     struct esp_selector_shape shape;
     size_t count;                        /* number of weights */
-    int capacity;                        /* maximum rows of a batch */
+    int capacity;                        /* maximum number of rows in a batch */
     int width, joined_width, wide_width; /* widths of the layers: see selector.h */
     int steps;                           /* number of steps so far */
     void *memory;                        /* one allocation with all arrays below */
@@ -63,11 +63,11 @@ struct esp_selector_goal {
 };
 
 struct esp_selector_loss {
-    double lambda, alpha; /* weight of the penalty; fraction of rows that it applies to */
+    double lambda, alpha; /* lambda: weight of the penalty; alpha: fraction of penalised rows */
     double entropy;       /* weight of the policy's entropy, which is subtracted */
 };
 
-enum { ESP_SELECTOR_BATCH = 256 }; /* maximum rows of a batch */
+enum { ESP_SELECTOR_BATCH = 256 }; /* maximum number of rows in a batch */
 
 /* Returns the loss of equation 12, less the entropy term. With r = (sum pi E^ / sum pi T^) /
  * base, equation 12 is the mean of -log r plus lambda times the mean of max(1 - r, 0)^2 over

@@ -209,7 +209,7 @@ static int run_text(struct esp_teacher *t, struct esp_training_sample *l, int fr
 
 /* Describes trees that grow together. The arrays (count, k) have the nodes of one depth. */
 struct grove {
-    int first, count;        /* first root, number of roots */
+    int first, count;        /* index of the first root; number of roots */
     int prefix, text;        /* number of tokens up to the first root, and up to the last */
     float chance[MOST_ROWS]; /* path probabilities of the nodes at the last depth */
     /* The nodes of the next depth: tokens, parents, path probabilities. */

@@ -16,11 +16,11 @@
 #include "engine/model/model.h"
 
 struct esp_teacher_shape {
-    int length; /* tokens of a text */
+    int length; /* number of tokens in a text */
     int hidden; /* hidden size of the target */
     int vocabulary;
     int every;    /* every n-th token is a root; 0 means no trees */
-    int k, depth; /* k: nodes of a tree at each depth; depth: draft passes along a path */
+    int k, depth; /* k: number of nodes of a tree at each depth; depth: passes along a path */
 };
 
 /* Holds one text with its trees. Node j of root r has the index r * nodes + j. */

@@ -45,7 +45,7 @@ struct training {
     struct esp_training_sample *sample; /* (batch) */
     struct esp_learning_batch batch;
     int *order;         /* indices of the training pieces, then of the held-out pieces */
-    int learned, apart; /* number of pieces for training; number held out */
+    int learned, apart; /* number of training pieces; number of held-out pieces */
     int epochs, texts;  /* texts: number of pieces in a step */
     struct esp_optimizer optimizer;
     struct esp_progress_state state;

@@ -28,7 +28,7 @@ struct esp_selector_progress {
  * result is for all settings together. */
 struct esp_selector_result {
     const char *rule;
-    double temperature, top_p; /* 0 means all settings */
+    double temperature, top_p; /* the sampling setting; 0 means all settings */
     int samples;
     /* The static actions with the most tokens per second, and with the most tokens per
      * iteration, on the training samples. */
