@@ -44,9 +44,9 @@ const int32_t *esp_features_find(const struct esp_features *features, int begin,
 void esp_features_cut(struct esp_features *features, int end);
 
 /* Prepares drafting after a text of `length` tokens. Afterwards the target's cache holds all
- * tokens but the last, and the states of all positions that the head's cache lacks (one or
- * more) are stored. If some are missing because the head was not used for a while, the target
- * computes those tokens again. At prefill, all are missing. */
+ * tokens but the last. The states of all positions that the head's cache lacks (one or more)
+ * are stored. If some states are missing because the head was not used for a while, the target
+ * computes their tokens again. At prefill, all states are missing. */
 int esp_features_catch_up(struct esp_features *features, struct esp_kv_cache *target,
                           struct esp_kv_cache *head, const int32_t *text, int length);
 

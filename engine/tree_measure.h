@@ -6,8 +6,8 @@
  * (delayed-tree-expansion, def. 5.1 and fig. 1).
  *
  * For each rank n, it uses the root's child that the draft ranked n-th. It measures how often
- * the draft's likeliest token after this node is also the target's, and how well the draft's
- * probability predicts that (salf-talf, sec. 3.1, fig. 2b, app. A).
+ * draft and target have the same likeliest token after this node. It also measures how well the
+ * draft's probability predicts that (salf-talf, sec. 3.1, fig. 2b, app. A).
  */
 #ifndef ESP_TREE_MEASURE_H
 #define ESP_TREE_MEASURE_H

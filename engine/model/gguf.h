@@ -1,9 +1,9 @@
 /* gguf.h - reads the GGUF container: key-value metadata, a list of tensors, and their data.
  *
  * Only the header is read and checked here; nothing in it is trusted. Every count, length and
- * offset is compared with the size of the file before it is used, and the memory allocated is
- * limited by the size of the header. gguf_model.h (weights and configuration) and
- * gguf_tokenizer.h interpret keys and tensors.
+ * offset is compared with the size of the file before it is used. The size of the header limits
+ * the memory that is allocated. gguf_model.h (weights and configuration) and gguf_tokenizer.h
+ * interpret keys and tensors.
  *
  * The format is described by docs/gguf.md in the repository of ggml. Versions 2 and 3 are
  * supported, but only little-endian files.

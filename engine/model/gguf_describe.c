@@ -121,8 +121,8 @@ static void put_of_layers(const struct describing *d, const char *key, enum esp_
     free(bytes.data);
 }
 
-/* Adds the list of recurrent layers. Also adds the key that says how many pairs of a head are
- * rotated by each of the three positions of an image token, because llama.cpp requires it. */
+/* Adds the list of recurrent layers. Also adds a key that llama.cpp requires. An image token
+ * has three positions, and the key says how many pairs of a head each position rotates. */
 static void put_delta(const struct describing *d)
 {
     const struct esp_model_desc *m = &d->model->desc;

@@ -185,8 +185,8 @@ static void flatten(struct esp_stored *stored, const struct esp_tensor_rule *rul
     }
 }
 
-/* Lists the rows of the convolved values in the mixer's order (all queries, all keys, all
- * values), for a tensor that stores queries, keys and values of each key head together. */
+/* Lists the rows of the convolved values in the mixer's order: all queries, then all keys, then
+ * all values. The stored tensor has these rows grouped by key head. */
 static int list_conv_rows(struct esp_model *model, const struct esp_config *config)
 {
     const int values = config->state_heads / config->key_heads * config->value_dim;

@@ -65,8 +65,8 @@ void esp_stored_drop_file(struct esp_stored_set *set);
  * NULL if there is no memory. The pointer is valid until the next call. */
 struct esp_stored *esp_stored_add(struct esp_stored_set *set, struct esp_shard *shard,
                                   const char *name);
-/* Joins the byte tensors NAME_blocks (..., blocks, 16) and NAME_scales (..., blocks), which is
- * the form of MXFP4 in Hugging Face folders, into one tensor NAME of type MXFP4. Call it after
+/* Hugging Face folders store MXFP4 as two byte tensors, NAME_blocks (..., blocks, 16) and
+ * NAME_scales (..., blocks). Joins them into one tensor NAME of type MXFP4. Call this after
  * esp_stored_finish(). */
 int esp_stored_join_scales(struct esp_stored_set *set, char *err, size_t errlen);
 /* Sorts the tensors by name. Fails if two tensors have the same name. */

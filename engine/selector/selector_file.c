@@ -1,9 +1,9 @@
 /* selector_file.c - reads and writes files of selectors; see selector.h.
  *
- * Tensors: `rule`, `goal`, `sources` and `costs` (bytes of text), `scalars.mean`,
- * `scalars.deviation`, `times.length`, `times.draft`, `times.target`, `times.choice`, `first`,
- * `value`, and the tensors of the network. A matrix NAME is I8 (inputs, outputs) with F32
- * (outputs) in NAME.scale; everything else is F32.
+ * The tensors `rule`, `goal`, `sources` and `costs` are bytes of text. The other tensors are
+ * `scalars.mean`, `scalars.deviation`, `times.length`, `times.draft`, `times.target`,
+ * `times.choice`, `first`, `value`, and the tensors of the network. A matrix NAME is I8
+ * (inputs, outputs), and NAME.scale has its scales, F32 (outputs). All other numbers are F32.
  */
 #include "engine/selector/selector.h"
 

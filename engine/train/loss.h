@@ -1,11 +1,11 @@
 /* loss.h - computes the losses of EAGLE, HASS and TALF.
  *
- * All three sum -sum_v p(v) log q(v) over rows, where p is the target's distribution after the
- * tokens of a row and q is the draft's ("SALF & TALF", section 2.2 and algorithm 1). EAGLE and
- * HASS add the distance of the features; HASS counts the ten likeliest tokens twice (Zhang et
- * al., "Learning Harmonized Representations for Speculative Sampling", 2025). The three losses
- * also differ in their rows. EAGLE has the rows of the text. HASS adds the text again, with the
- * draft's own features. TALF adds trees that the target grew.
+ * All three losses sum -sum_v p(v) log q(v) over rows ("SALF & TALF", section 2.2 and algorithm
+ * 1). Here p is the target's distribution after the tokens of a row, and q is the draft's
+ * distribution. EAGLE and HASS add the distance of the features. HASS counts the ten likeliest
+ * tokens twice (Zhang et al., "Learning Harmonized Representations for Speculative Sampling",
+ * 2025). The three losses also differ in their rows. EAGLE has the rows of the text. HASS adds
+ * the text again, with the draft's own features. TALF adds trees that the target grew.
  */
 #ifndef ESP_TRAIN_LOSS_H
 #define ESP_TRAIN_LOSS_H

@@ -3,8 +3,8 @@
  * The layers are Llama's: RMSNorm, grouped-query attention with RoPE, SwiGLU (family_llama.c).
  * A draft model reads the embedding of a token. A draft head reads the output of layer fc,
  * which has the input [embedding, feature]. The feature is the hidden state of the target, or
- * of the head itself, at the row before (Li et al., "EAGLE", 2024, section 4.1). The LM head is
- * in loss.h.
+ * of the head itself, at the previous row (Li et al., "EAGLE", 2024, section 4.1). The LM head
+ * is in loss.h.
  *
  * A batch has rows of several texts and of trees on these texts. It is computed in passes. Pass
  * 0 has the tokens of the texts. Pass d has the tree nodes at depth d, which read outputs of

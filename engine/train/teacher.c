@@ -307,9 +307,9 @@ static int grow(struct esp_teacher *t, struct esp_training_sample *l, struct gro
     return status;
 }
 
-/* Returns the number of trees that grow together. Their rows must fit in one batch, and so must
- * the text between two groves. The reason is that the text before a grove's first root must be
- * in the states of the recurrent layers, or among the inputs that these layers store. */
+/* Returns the number of trees that grow together (a grove). Their rows must fit in one batch,
+ * and so must the text between two groves. The reason is that recurrent layers must know the
+ * text before a grove's first root: from their states, or from the inputs that they store. */
 static int grove_size(const struct esp_teacher *t, const struct esp_training_sample *l)
 {
     const int nodes = MOST_NODES / l->nodes, texts = MOST_ROWS / t->shape.every;
