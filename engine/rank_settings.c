@@ -86,7 +86,7 @@ int esp_rank_settings_read(struct esp_rank_options *ranks, const struct esp_engi
     if (hosts > 0 && ranks->ranks < 2)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "--hosts %.60s: give more than one machine, this one (localhost) "
-                        "first, or more --ranks",
+                        "first, or raise --ranks",
                         o->hosts);
     if (hosts == 0 && !given && o->launcher && *o->launcher)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,

@@ -29,7 +29,7 @@ struct esp_settings {
                              temperature */
     bool verifier_chosen; /* the user chose the verifier; else it depends on temperature and
                              drafter */
-    bool lossy; /* the verifier is not exact with these settings; the user allowed this */
+    bool lossy; /* true: the verifier is not exact with these settings; the user allowed this */
     struct esp_params drafter_params, verifier_params;
     struct esp_session_values values;
     struct esp_sampling sampling; /* the values of temperature, top_p and top_k, for kernels;

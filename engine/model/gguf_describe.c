@@ -580,7 +580,7 @@ static int put_tokenizer(const struct describing *d)
     return status;
 }
 
-/* Writes the chat template, from the separate file of newer folders or from
+/* Writes the chat template. In newer folders it is in a separate file, in older folders in
  * tokenizer_config.json. */
 static int put_template(const struct describing *d)
 {

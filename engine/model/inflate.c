@@ -1,14 +1,14 @@
 /* inflate.c - enlarges a model so that it computes the same function with more arithmetic; see
  * inflate.h.
  *
- * Measurements need this. The result is a large model with the acceptance rate of a trained
- * model, so no large trained model needs to be downloaded. Every hidden dimension, head and MLP
- * unit is repeated `width` times, one copy after the other. Normalising a repeated vector gives
- * the repeated result. A product that adds up `width` equal copies gives the old result if its
- * weights are divided by `width`. `width` is a power of two, so nothing is rounded. The
- * embedding is only repeated. Added layers are copies whose last matrices are zero: they
- * compute everything and add nothing. In a mixture, the experts become larger, but their number
- * and the router's logits stay the same.
+ * This is useful for measurements: the result is a large model with the acceptance rate of a
+ * trained model, so no large trained model needs to be downloaded. Every hidden dimension, head
+ * and MLP unit is repeated `width` times, one copy after the other. Normalising a repeated
+ * vector gives the repeated result. A product that adds up `width` equal copies gives the old
+ * result if its weights are divided by `width`. `width` is a power of two, so nothing is
+ * rounded. The embedding is only repeated. Added layers are copies whose last matrices are
+ * zero: they compute everything and add nothing. In a mixture, the experts become larger, but
+ * their number and the router's logits stay the same.
  *
  * The rows of a convolution are queries, keys and values. Each of the three is repeated
  * separately, so that the copies of a key head follow the copies of the previous key head. The

@@ -570,7 +570,7 @@ static void mark_others(struct esp_model *model, const struct esp_family *mtp)
     }
 }
 
-/* Changes the configuration to that of the MTP layer. */
+/* Changes the configuration of the model into the configuration of its MTP layer. */
 static int use_mtp(struct esp_model *model, const struct esp_family **family,
                    struct esp_config *config, const struct esp_family *mtp,
                    const struct esp_json *json)

@@ -25,11 +25,11 @@
 #include "kernels/status.h"
 
 enum {
-    PATTERN_LIMIT = 1 << 16, /* bytes */
+    PATTERN_LIMIT = 1 << 16, /* maximum bytes of a pattern */
     NESTING_LIMIT = 50,      /* maximum depth of classes in classes */
     HEAP_LIMIT = 256 << 10,  /* KiB */
     STACK_LIMIT = 8 << 20,   /* bytes */
-    WINDOW = 256,            /* start positions per call */
+    WINDOW = 256,            /* maximum number of start positions per call */
 };
 
 /* Lists the characters that \w matches, for use inside a class. Outside a class, Oniguruma's \w

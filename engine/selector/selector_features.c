@@ -75,7 +75,7 @@ INLINE void add_all(const float *const x[3], int n, float features[ESP_SCALARS])
     }
 }
 
-/* Defines add_all() compiled for an instruction set. */
+/* Defines a version of add_all() that is compiled for an instruction set. */
 #define ADD_ON(name, ...)                                                                      \
     __VA_ARGS__ static void name(const float *const x[3], int n, float features[ESP_SCALARS])  \
     {                                                                                          \

@@ -76,7 +76,7 @@ struct writer {
     size_t room;
 };
 
-/* Adds the next tensor, which has `length` bytes. columns = 0 means a vector. */
+/* Adds the next tensor, which has `length` bytes. If `columns` is 0, it is a vector. */
 static void put(struct writer *w, const char *name, const char *type, int rows, int columns,
                 const void *bytes, size_t length)
 {
@@ -236,8 +236,8 @@ static void get_matrix(struct reader *r, const struct esp_selector_part *part, f
     free(scales);
 }
 
-/* Reads a text with the length of `wants`. Returns whether the file has such a text that
- * differs from `wants`. */
+/* Reads the text in tensor `name`, which must be as long as `wants`. Returns true if the text
+ * could be read and differs from `wants`. */
 static bool differs(struct reader *r, const char *name, const char *wants)
 {
     char has[NAME] = "";

@@ -20,8 +20,8 @@
 
 /* ------------------------------------------------------------------ shapes */
 
-/* Returns a shape with only those members set that follow from a model's description. These
- * members are the same for draft models and for heads. */
+/* Returns a shape in which only some members are set: those that follow from a model's
+ * description. They are the same for draft models and for heads. */
 static struct esp_network_shape shape_of(const struct esp_model_desc *d)
 {
     return (struct esp_network_shape){

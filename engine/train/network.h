@@ -76,8 +76,8 @@ int esp_network_open(struct esp_network *network, const struct esp_network_shape
                      size_t errlen);
 void esp_network_close(struct esp_network *network);
 
-/* Runs all rows. Returns the outputs (count, hidden), valid until the next call; NULL if there
- * is no memory. */
+/* Runs all rows. Returns the outputs (count, hidden), which are valid until the next call.
+ * Returns NULL if there is no memory. */
 const float *esp_network_forward(struct esp_network *network,
                                  const struct esp_training_rows *rows);
 

@@ -212,8 +212,8 @@ static void set_bit(uint64_t *mask, int bit)
 }
 
 /* Sets the mask of row `row`. The row sees the `before` rows before the stem and the first
- * `stem` tokens of the stem. It also sees tokens 0..at of path `path` (-1 if none); they are
- * PATHS rows apart. */
+ * `stem` tokens of the stem. It also sees tokens 0..at of path `path` (-1 if none). The tokens
+ * of a path are PATHS rows apart. */
 static void set_mask(struct esp_sampler *s, int row, int before, int stem, int path, int at)
 {
     uint64_t *mask = s->mask + (size_t)row * WORDS;

@@ -270,8 +270,8 @@ static int run_depth(struct esp_teacher *t, struct esp_training_sample *l, struc
 static void choose_next(const struct esp_teacher *t, struct grove *g, int depth)
 {
     const int k = t->shape.k;
-    int used[MOST_ROWS] = {0}; /* children of each node that were taken; the likeliest are taken
-                                  first */
+    int used[MOST_ROWS] = {0}; /* how many children of each node were taken; the likeliest
+                                  children are taken first */
     for (int i = 0; i < g->count * k; i++) {
         const int tree = i / k;
         int best = -1;

@@ -1,4 +1,4 @@
-/* tree_value.c - computes the mean number of tokens of a tree under a verifier; see
+/* tree_value.c - computes the mean number of tokens that a tree gains under a verifier; see
  * tree_value.h. */
 #include "engine/train/tree_value.h"
 
