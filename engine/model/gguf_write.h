@@ -25,8 +25,7 @@ void esp_gguf_put_text(struct esp_gguf_header *header, const char *key, const ch
 /* Adds a number or flag. */
 void esp_gguf_put(struct esp_gguf_header *header, const char *key, enum esp_gguf_kind kind,
                   double value);
-/* Adds an array of `count` elements. `elements` has their bytes, as they are stored in the
- * file. */
+/* Adds an array of `count` elements. `elements` has the bytes that are written to the file. */
 void esp_gguf_put_array(struct esp_gguf_header *header, const char *key,
                         enum esp_gguf_kind kind, uint64_t count,
                         const struct esp_bytes *elements);
