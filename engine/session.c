@@ -259,8 +259,8 @@ int esp_session_prompt(struct esp_session *s, const int32_t *tokens, int count, 
 }
 
 /* Tokenizes only the beginning of the text, so it is quick even for megabytes. The last tokens
- * of the beginning may differ from the tokens of the whole text, but these are only a few. The
- * whole text is therefore too long for the context, too. */
+ * of the beginning may differ from the tokens of the whole text, but only a few tokens differ.
+ * The whole text is therefore too long for the context, too. */
 bool esp_session_is_far_too_long(const struct esp_session *s, const char *text, size_t length)
 {
     const int64_t far = FAR_TOO_LONG * (int64_t)s->context;

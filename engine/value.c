@@ -1,7 +1,7 @@
 /* value.c - reads, writes and checks one value at a time. A table gives the kind of each value.
  *
- * Nothing here depends on a particular setting. To add a line to a table, do not change this
- * file.
+ * Nothing here depends on a particular setting, so a line can be added to a table without
+ * changing this file.
  */
 #include "engine/espalier_value.h"
 
