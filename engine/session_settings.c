@@ -435,9 +435,9 @@ static void note_sources(const struct esp_session *s, char *text, size_t size)
             100 * s->engine->translation.text_share);
 }
 
-/* Writes the first of these that applies: a notice that parameter N exceeds the memory for
- * trees, a warning of the drafter, a warning about where its guesses come from, or "". The
- * default of N is only an upper limit, so it may exceed the memory without a notice. */
+/* Writes the first of these texts that applies: a notice that parameter N exceeds the memory
+ * for trees, a warning from the drafter, a warning about where its guesses come from, or "".
+ * The default of N is only an upper limit, so it may exceed the memory without a notice. */
 static void note_drafter(const struct esp_session *s, char *text, size_t size)
 {
     const struct esp_params *params = &s->set.drafter_params;
