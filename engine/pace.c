@@ -1,9 +1,9 @@
 /* pace.c - computes times from the lower quartile of steps with the same work; see pace.h.
  *
- * A class of n steps with the lower quartile m counts as n * m seconds. With a single class, as
- * in plain decoding, the time of a step is the quartile. Without interruptions the total is
- * close to the sum of all times. The tokens of all steps are counted, including the tokens of
- * interrupted steps.
+ * If a class has n steps and their lower quartile is m, the class adds n * m seconds to the
+ * total. In plain decoding there is a single class, so the time of a step is the quartile.
+ * Without interruptions the total is close to the sum of all times. The tokens of all steps are
+ * counted, including the tokens of interrupted steps.
  */
 #include "engine/pace.h"
 

@@ -4,11 +4,11 @@
  * an order statistic. Comparing a sum with an order statistic would therefore measure the
  * interruptions. Speculation and plain decoding use the same statistic, separately for
  * drafting, verifying and all other work. Steps are grouped by work, and the lower quartile of
- * a group is used as the time of each step in it. The quartile is low because interruptions
+ * a group is used as the time of each step in it. A low quantile is best because interruptions
  * only ever make a step slower, and on a busy machine more than half of the steps are
  * interrupted. Work is the number of the target's rows plus the number of draft passes. Groups
- * span a factor of 1.4, because a large tree takes longer than a small one without any
- * interruption.
+ * span a factor of 1.4, because a large tree takes longer than a small one even without
+ * interruptions.
  */
 #ifndef ESP_PACE_H
 #define ESP_PACE_H
@@ -18,7 +18,7 @@
 enum { ESP_PACE_STEPS = 256, ESP_PACE_PARTS = 3 };
 
 struct esp_pace {
-    int most; /* number of latest steps that are stored: 1..ESP_PACE_STEPS */
+    int most; /* maximum number of steps that are stored: 1..ESP_PACE_STEPS */
     int count, next;
     struct esp_paced {
         double seconds[ESP_PACE_PARTS];

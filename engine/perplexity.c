@@ -48,8 +48,8 @@ static int open_all(struct measuring *m, const char *text, size_t length, char *
                                        err, errlen);
 }
 
-/* Adds -log p of the tokens after rows begin..end-1 of the piece; the pass has computed their
- * logits. */
+/* Adds -log p of each token that follows one of the rows begin..end-1 of the piece. The last
+ * pass must have computed the logits of these rows. */
 static int count_rows(struct measuring *m, const int32_t *piece, int begin, int end)
 {
     static const struct esp_sampling plain = {.temperature = 1, .top_p = 1};
@@ -106,7 +106,7 @@ int esp_perplexity_measure(struct esp_engine *engine, const char *text, size_t l
     for (int at = 0; status == ESP_OK && at + m.piece <= m.count; at += m.piece) {
         status = run_piece(&m, m.tokens + at);
         if (status < 0)
-            esp_fail(err, errlen, status, "%s fails on the text: %s", engine->target->path,
+            esp_fail(err, errlen, status, "%s failed on the text: %s", engine->target->path,
                      esp_status_message(status));
         else if (progress && !progress(user, "perplexity", (size_t)at, (size_t)m.count))
             status = esp_fail(err, errlen, ESP_E_CANCELLED, "the measurement was cancelled");

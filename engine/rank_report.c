@@ -86,7 +86,8 @@ int esp_engine_set_delay(struct esp_engine *e, const char *delay, char *err, siz
                         "a delay between ranks needs ranks: give --ranks 2");
     if (!ops->set_rank_delay)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "a delay simulates a network between processes; GPUs have none");
+                        "a delay simulates a network between processes, but here the ranks are "
+                        "GPUs");
     return ops->set_rank_delay(e->backend, delay) == ESP_OK
                ? (int)ESP_OK
                : esp_fail(err, errlen, ESP_E_ARGUMENT,

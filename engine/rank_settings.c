@@ -8,7 +8,7 @@
 #include "kernels/ranks/rank_plan.h"
 #include "kernels/system.h"
 
-/* Reads the parts of the ranks, such as "3:1": a number above 0 for each rank. */
+/* Reads how much of the model each rank gets, such as "3:1": a number above 0 for each rank. */
 static int read_parts(struct esp_rank_options *ranks, const char *text, char *err,
                       size_t errlen)
 {
@@ -30,7 +30,7 @@ static int read_parts(struct esp_rank_options *ranks, const char *text, char *er
                     text, ranks->ranks);
 }
 
-/* Reads a list of kinds, such as "output,down", or "none". */
+/* Reads a list of kinds of matrices, such as "output,down", or "none". */
 static int read_whole(struct esp_rank_options *ranks, const char *text, char *err,
                       size_t errlen)
 {
@@ -86,7 +86,7 @@ int esp_rank_settings_read(struct esp_rank_options *ranks, const struct esp_engi
     if (hosts > 0 && ranks->ranks < 2)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "--hosts %.60s: give more than one machine, this one (localhost) "
-                        "first, or more --ranks",
+                        "first, or raise --ranks",
                         o->hosts);
     if (hosts == 0 && !given && o->launcher && *o->launcher)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,

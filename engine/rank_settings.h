@@ -5,9 +5,9 @@
 #include "engine/espalier_options.h"
 #include "kernels/ranks/rank_options.h"
 
-/* Reads `ranks`, `ranks_parts` and `ranks_whole`. Chooses the threads of a rank: the number
- * that the user gave, or the processor's cores divided by the ranks. Returns ESP_E_ARGUMENT and
- * one sentence if a text is not a list of parts or kinds. */
+/* Reads the options `ranks`, `ranks_parts` and `ranks_whole`. Chooses how many threads a rank
+ * has: the number that the user gave, or the processor's cores divided by the number of ranks.
+ * Returns ESP_E_ARGUMENT and writes one sentence to err if an option is not valid. */
 int esp_rank_settings_read(struct esp_rank_options *ranks,
                            const struct esp_engine_options *options, char *err, size_t errlen);
 

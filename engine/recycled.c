@@ -167,7 +167,7 @@ static void load(struct esp_recycled *r)
         esp_user_path(path, sizeof path, ESP_USER_STATE, r->file);
         snprintf(r->notice, sizeof r->notice,
                  "%.200s is damaged, so no tokens are recycled from earlier runs; it is "
-                 "replaced at the end",
+                 "replaced when the session ends",
                  path);
     }
     free(bytes);

@@ -8,13 +8,13 @@
 
 struct esp_session;
 
-/* Values of setting `recycle`. */
+/* Lists the values of setting `recycle`. */
 enum { ESP_RECYCLE_KEEP, ESP_RECYCLE_SESSION, ESP_RECYCLE_OFF };
 
 struct esp_recycling {
     struct esp_recycled matrix;
-    int width;   /* tokens per row: ESP_RECYCLED_WIDTH, or the vocabulary's size if smaller */
-    bool looked; /* esp_recycling_look() has requested this iteration's tokens */
+    int width;   /* tokens per row: the smaller of ESP_RECYCLED_WIDTH and the vocabulary size */
+    bool looked; /* true: esp_recycling_look() has requested this iteration's tokens */
     int32_t *likeliest; /* (max_nodes + 1, width) likeliest tokens of each verified row */
     float *logits;      /* (max_nodes + 1, width) logits of these tokens */
     struct esp_arrays arrays;

@@ -141,7 +141,8 @@ const char *esp_reason_text(int reason)
     return reason >= 0 && reason < (int)(sizeof text / sizeof *text) ? text[reason] : "";
 }
 
-/* For each source, the word that tables use, and the description that sentences use. */
+/* Lists two texts for each source of drafted tokens: a word for tables, and a phrase for
+ * sentences. */
 static const char *const sources[ESP_SOURCES][2] = {
 #define X(name, of_table, of_sentence) [ESP_SOURCE_##name] = {of_table, of_sentence},
     ESP_SOURCE(X)

@@ -23,9 +23,9 @@ enum { ROOM = 4, LEAST = 16, MARKUP = 32 /* tokens; more than the markup of a tu
 
 /* ------------------------------------------------------------------ room */
 
-/* Returns how many of the oldest turns to drop, at most `most`. Then `tokens` more tokens fit
- * and, if possible, half of the context stays free. 0 means that they do not fit even if all
- * these turns are dropped. */
+/* Returns how many of the oldest turns must be dropped to make room for `tokens` more tokens
+ * and, if possible, to leave half of the context free. The result is at most `most`. Returns 0
+ * if there is not enough room even after dropping `most` turns. */
 static int turns_to_drop(const struct esp_session *s, int most, int tokens)
 {
     const struct esp_conversation *c = &s->conversation;

@@ -19,14 +19,14 @@ struct esp_scores {
     int record, k;  /* record: maximum nodes of a tree, cut nodes and root included; k: tokens
                        stored for each node */
     bool *known;    /* (record) true if ids, values and mean_log are filled for a node */
-    bool *changed;  /* (record) true if a verifier has changed the row after the node */
+    bool *changed;  /* (record) true if a verifier has changed the row of the node */
     bool end_exact; /* the row at the end of the path was read before the verifier changed it */
     int32_t *ids;   /* (record, k) the likeliest tokens after the node */
     float *values;  /* (record, k) */
     double *mean_log;           /* (record) sum of p log p */
     double *power;              /* (record) scratch */
     struct esp_token_score *of; /* (record) scores of the committed tokens */
-    double seconds;             /* seconds that scores took in the last iteration */
+    double seconds;             /* time that scores took in the last iteration */
     struct esp_arrays arrays;
 };
 

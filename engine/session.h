@@ -20,8 +20,8 @@
 /* After the first iterations, one plain decoding step is timed every 32 iterations. */
 enum { ESP_BASELINE_EVERY = 32 };
 
-/* The user's settings. Changes are made in a copy, and the whole copy is checked before it
- * takes effect. */
+/* Holds the user's settings. Changes are made in a copy, and the whole copy is checked before
+ * it takes effect. */
 struct esp_settings {
     const struct esp_drafter_ops *drafter;
     const struct esp_verifier_ops *verifier;
@@ -29,7 +29,7 @@ struct esp_settings {
                              temperature */
     bool verifier_chosen; /* the user chose the verifier; else it depends on temperature and
                              drafter */
-    bool lossy; /* the verifier is not exact with these settings; the user allowed this */
+    bool lossy; /* true: the verifier is not exact with these settings; the user allowed this */
     struct esp_params drafter_params, verifier_params;
     struct esp_session_values values;
     struct esp_sampling sampling; /* the values of temperature, top_p and top_k, for kernels;
@@ -44,14 +44,14 @@ struct esp_session {
     esp_observer *observer;
     void *user;
     double opened;
-    bool repeatable; /* nothing learned about the draft is loaded or saved */
+    bool repeatable; /* true: no values learned about the draft are loaded or saved */
     char pair[256];  /* key of learned values: names of target and draft; "" means unknown */
 
     int32_t *text; /* (text_room) tokens; the last one is the root, not yet computed by the
                       target */
     int text_room, length;
     int context;     /* maximum length of the text */
-    int allowed;     /* tokens this generation may still add */
+    int allowed;     /* number of tokens that this generation may still add */
     const char *end; /* why the generation ended, or "" */
     struct esp_conversation conversation;
 
@@ -65,7 +65,7 @@ struct esp_session {
     struct esp_draft draft;
     struct esp_respelling respelling;       /* for a draft model that drafts text */
     struct esp_draft_context draft_context; /* for drafters that request it */
-    bool rebuild;                           /* true if accepted rows are computed again */
+    bool rebuild;                           /* true if the accepted rows are computed again */
     struct esp_verify verify;
     struct esp_rng draft_rng, verify_rng;
     struct esp_arrays arrays; /* owns the next three arrays of tree.capacity + 1 entries */
@@ -102,7 +102,7 @@ static inline void esp_session_emit(struct esp_session *s, struct esp_event even
         s->observer(s->user, &event);
 }
 
-/* A matrix of rows that is to be opened. No matrix is opened if `rows` is 0. */
+/* Describes a matrix to open. If `rows` is 0, no matrix is opened. */
 struct esp_wanted_rows {
     struct esp_rows **to;
     int rows, width;
@@ -112,12 +112,12 @@ int esp_session_open_rows(const struct esp_session *session,
                           const struct esp_wanted_rows *wanted, int count, char *err,
                           size_t errlen);
 
-/* Makes the settings of these options current, in a session that has no settings yet. Returns
- * 0, or a negative status if they do not fit together. */
+/* Applies the settings in `options` to a session that has no settings yet. Returns 0, or a
+ * negative status if the settings do not fit together. */
 int esp_session_first_settings(struct esp_session *session,
                                const struct esp_session_options *options, char *err,
                                size_t errlen);
-/* Copies the texts of `values` into the session and frees its old ones. Returns 0 or
+/* Copies the texts of `values` into the session and frees the session's old texts. Returns 0 or
  * ESP_E_MEMORY. */
 int esp_session_keep_texts(struct esp_session *session, struct esp_session_values *values,
                            char *err, size_t errlen);
@@ -130,8 +130,8 @@ void esp_session_restart_random(struct esp_session *session);
  * [said, said_end). If `begin` is true, a new text gets the begin-of-text token first. */
 int esp_session_append(struct esp_session *session, const int32_t *tokens, int count,
                        bool begin, int said, int said_end, char *err, size_t errlen);
-/* Computes the window of these settings; recent = 0 means no window. Returns 0, or a negative
- * status if this model or backend cannot have it. */
+/* Computes the attention window for these settings; recent = 0 means no window. Returns 0, or a
+ * negative status if this model or backend does not support the window. */
 int esp_session_choose_window(const struct esp_session *session,
                               const struct esp_session_values *values,
                               struct esp_window *window, char *err, size_t errlen);
@@ -152,14 +152,14 @@ int esp_session_text_room(struct esp_session *session, int tokens);
 int esp_session_prefill(struct esp_session *session);
 /* Shortens the text to its first `count` tokens. The caller handles turns and events. */
 void esp_session_shorten(struct esp_session *session, int count);
-/* Shortens the text in the same way, but keeps the first `rows` rows of the caches: count - 1,
- * or count if other tokens are appended next. */
+/* Works like esp_session_shorten(), but the caches keep their first `rows` rows. `rows` must be
+ * count - 1, or count if other tokens are appended next. */
 void esp_session_keep_rows(struct esp_session *session, int count, int rows);
 /* Returns whether a text is far longer than the context, without tokenizing all of it. */
 bool esp_session_is_far_too_long(const struct esp_session *session, const char *text,
                                  size_t length);
 
-/* Indices of device time stamps: 2i and 2i + 1 are the beginning and the end of stage i. */
+/* These are indices of device time stamps. Stage i begins at index 2i and ends at 2i + 1. */
 enum { ESP_MARK_PREFILL = 2 * ESP_STAGES + 1, ESP_MARK_PREFILLED };
 
 /* Sets whether the verifier stores the distribution at the end of a path, and in which row. */

@@ -3,8 +3,8 @@
  *
  * With a window ("StreamingLLM", Xiao et al. 2024) a text may be endless: each token sees only
  * the first few tokens of the text (the sinks) and the most recent ones. This changes the
- * output distribution. But only the position of a token decides which tokens it sees; the tree,
- * the cache and the drafter do not matter. Therefore every drafter gives the same output as
+ * output distribution. However, which tokens a token sees depends only on its position, not on
+ * the tree, the cache or the drafter. Therefore every drafter gives the same output as
  * plain decoding with the same window. Draft models use the target's window, or the largest
  * that fits in their own context. A quantised copy of the target has no cache: it reads the
  * rows of the target's cache, and writes scratch rows after them.
@@ -23,7 +23,7 @@
 
 enum { SINKS = 4, RECENT = 1020 /* as in the released StreamingLLM: a cache of 1024 */ };
 
-/* A limit that no text reaches, in tokens. */
+/* A limit, in tokens, that no text reaches. */
 enum { ENDLESS = 1 << 30 };
 
 bool esp_session_has_head(const struct esp_session *s)
@@ -69,8 +69,8 @@ static int prefill(struct esp_session *s)
     return status;
 }
 
-/* Saves the states of recurrent layers at the two positions to which users go back: before the
- * prompt and at its end. */
+/* Saves the states of recurrent layers at two positions, so that users can go back to them:
+ * before the prompt and at its end. */
 static int fill(struct esp_session *s)
 {
     int status = esp_kv_cache_checkpoint(&s->target);
@@ -211,7 +211,7 @@ static void exchange(struct esp_session *s, struct esp_kv_cache caches[2])
         esp_features_cut(&s->features, 0);
 }
 
-/* Replaces the caches, or opens the first ones. */
+/* Replaces the caches, or opens caches if there are none yet. */
 static int open_caches(struct esp_session *s, const struct esp_window *window, char *err,
                        size_t errlen)
 {

@@ -29,7 +29,7 @@ static int to_probabilities(struct esp_session *s, int32_t *row, struct esp_rows
 }
 
 /* Stores the scores of the distribution at the end of the path. Above temperature 0, a residual
- * may have replaced its row. The copy that the verifier stored is therefore used. */
+ * may have replaced that distribution in its row, so the verifier's copy of it is used. */
 static int keep_end(struct esp_session *s, int node, struct esp_rows **rows, int32_t *row)
 {
     const bool leaf = s->tree.first_child[node] < 0;

@@ -152,8 +152,8 @@ static bool same_params(const struct esp_params *a, const struct esp_params *b)
     return strcmp(one, other) == 0;
 }
 
-/* Returns the default drafter of a pair without a preset. If there is an expected text, it is
- * a drafter that reads it. */
+/* Returns the default drafter of a pair without a preset. If the user gave an expected text,
+ * this is a drafter that reads the expected text. */
 static const char *usual_drafter(const struct esp_session *s, const struct esp_settings *set)
 {
     if (s->engine->draft_tokenizer)
@@ -223,7 +223,7 @@ int esp_session_keep_texts(struct esp_session *s, struct esp_session_values *val
     return ESP_OK;
 }
 
-/* Opens the rows that this drafter needs, unless a previous drafter opened them already. */
+/* Opens the matrices that this drafter needs, unless they are already open. */
 static int open_context(struct esp_session *s, unsigned asks, char *err, size_t errlen)
 {
     const struct esp_engine *e = s->engine;
@@ -435,9 +435,9 @@ static void note_sources(const struct esp_session *s, char *text, size_t size)
             100 * s->engine->translation.text_share);
 }
 
-/* Writes the first of these that applies: a notice that parameter N exceeds the memory for
- * trees, a warning of the drafter, a warning about where its guesses come from, or "". The
- * default of N is only an upper limit, so it may exceed the memory without a notice. */
+/* Writes the first of these texts that applies: a notice that parameter N exceeds the memory
+ * for trees, a warning from the drafter, a warning about where its guesses come from, or "".
+ * The default of N is only an upper limit, so it may exceed the memory without a notice. */
 static void note_drafter(const struct esp_session *s, char *text, size_t size)
 {
     const struct esp_params *params = &s->set.drafter_params;

@@ -1,8 +1,8 @@
 /* target_features.h - keeps the target's hidden states for a draft head.
  *
- * The target's passes store their hidden states here, by token position. The head computes one
- * row of its own cache from each state and the token after it (Li et al., "EAGLE", 2024,
- * section 4.1). Then the states are dropped.
+ * The target's passes store their hidden states here, indexed by token position. The head
+ * computes one row of its own cache from each state and the token after it (Li et al., "EAGLE",
+ * 2024, section 4.1). After that, the states are dropped.
  */
 #ifndef ESP_TARGET_FEATURES_H
 #define ESP_TARGET_FEATURES_H
@@ -28,8 +28,8 @@ int esp_features_open(struct esp_features *features, struct esp_backend *backend
                       char *err, size_t errlen);
 void esp_features_close(struct esp_features *features, const struct esp_backend_ops *ops);
 
-/* Returns the request that makes a target pass over `rows` rows store its hidden states. States
- * that are already stored stay. The request is valid until the next call. */
+/* Returns a request to store the hidden states of the target's next pass. That pass has `rows`
+ * rows. States that are already stored stay. The request is valid until the next call. */
 const struct esp_states *esp_features_ask(struct esp_features *features, int rows);
 
 /* Stores `count` states of the last requested pass. Row which[i] of the pass (row i if `which`
@@ -44,9 +44,9 @@ const int32_t *esp_features_find(const struct esp_features *features, int begin,
 void esp_features_cut(struct esp_features *features, int end);
 
 /* Prepares drafting after a text of `length` tokens. Afterwards the target's cache holds all
- * tokens but the last, and the states of all positions that the head's cache lacks (one or
- * more) are stored. If some are missing because the head was not used for a while, the target
- * computes those tokens again. At prefill, all are missing. */
+ * tokens but the last. The states of all positions that the head's cache lacks (one or more)
+ * are stored. If some states are missing because the head was not used for a while, the target
+ * computes their tokens again. At prefill, all states are missing. */
 int esp_features_catch_up(struct esp_features *features, struct esp_kv_cache *target,
                           struct esp_kv_cache *head, const int32_t *text, int length);
 

@@ -44,7 +44,7 @@ struct esp_tree_builder {
     int32_t *stack;                                   /* (record) scratch */
     int mask_words;                                   /* words per row of `mask` */
     uint64_t *mask;  /* (capacity + 1, mask_words) bit j of row i: row j is i or its ancestor */
-    int mask_blocks; /* non-empty 32 x 32 blocks of the mask (dyspec, app. C, table 5) */
+    int mask_blocks; /* number of non-empty 32 x 32 blocks in mask (dyspec, app. C, table 5) */
     struct esp_arrays arrays; /* owns all arrays of this struct and of `tree` */
 };
 
@@ -64,8 +64,8 @@ int esp_tree_add(struct esp_tree_builder *builder, int parent, int32_t token, do
 int esp_tree_draw(struct esp_tree_builder *builder, int parent, int32_t token, double q);
 
 /* Lists the children of `parent` in the order in which they were drawn, one entry per draw,
- * without cut children. Writes at most `most` entries to nodes and returns the number of
- * entries that there are in total. */
+ * without cut children. Writes at most `most` entries to nodes. Returns the total number of
+ * entries, including the entries that were not written. */
 int esp_tree_draws(const struct esp_tree_builder *builder, int parent, int32_t *nodes,
                    int most);
 

@@ -6,8 +6,8 @@
  * (delayed-tree-expansion, def. 5.1 and fig. 1).
  *
  * For each rank n, it uses the root's child that the draft ranked n-th. It measures how often
- * the draft's likeliest token after this node is also the target's, and how well the draft's
- * probability predicts that (salf-talf, sec. 3.1, fig. 2b, app. A).
+ * draft and target have the same likeliest token after this node. It also measures how well the
+ * draft's probability predicts that (salf-talf, sec. 3.1, fig. 2b, app. A).
  */
 #ifndef ESP_TREE_MEASURE_H
 #define ESP_TREE_MEASURE_H
@@ -22,20 +22,20 @@ enum { ESP_MEASURE_DEPTHS = 16, ESP_MEASURE_RANKS = 8, ESP_MEASURE_RULES = 16 };
 
 struct esp_verifier_ops;
 
-/* Sums over the nodes of one depth. */
+/* Holds sums over the nodes of one depth. */
 struct esp_depth_measure {
     int64_t nodes;
     double distance; /* sum over tokens of |p - q|: 0 to 2 */
     double ceiling;  /* sum of alpha*, the largest acceptance rate of any lossless verifier */
-    /* Sum of acceptance rates, by index in the list ESP_VERIFIERS; NaN if the verifier has no
-     * such formula or is only for single paths. */
+    /* Sum of acceptance rates for each verifier in the list ESP_VERIFIERS; NaN if the verifier
+     * has no such formula or is only for single paths. */
     double rate[ESP_MEASURE_RULES];
 };
 
 /* Records how the draft rates the target's likeliest token after a guess. */
 struct esp_next_guess {
     float confidence; /* q of that token */
-    bool right;       /* the target's likeliest token is also the draft's */
+    bool right;       /* true: the target's likeliest token is also the draft's */
 };
 
 struct esp_rank_measure {
@@ -46,11 +46,11 @@ struct esp_rank_measure {
 /* The caller zero-initialises the struct, sets `draws`, and frees it with
  * esp_tree_measure_free(). */
 struct esp_tree_measure {
-    int draws;                                          /* k, 1 to 16 */
+    int draws;                                          /* k, from 1 to 16 */
     const struct esp_verifier_ops *const *rules;        /* filled in by esp_session_measure() */
-    struct esp_depth_measure depth[ESP_MEASURE_DEPTHS]; /* [0]: at the root */
+    struct esp_depth_measure depth[ESP_MEASURE_DEPTHS]; /* depth[0] is for the root */
     struct esp_rank_measure
-        rank[ESP_MEASURE_RANKS]; /* [i]: after a node of depth 1 and rank i */
+        rank[ESP_MEASURE_RANKS]; /* rank[i]: after a node of depth 1 and rank i */
 };
 
 void esp_tree_measure_free(struct esp_tree_measure *measure);

@@ -1,6 +1,7 @@
 /* value.c - reads, writes and checks one value at a time. A table gives the kind of each value.
  *
- * Nothing here depends on a particular setting, so a new line of a table needs no change here.
+ * Nothing here depends on a particular setting, so a line can be added to a table without
+ * changing this file.
  */
 #include "engine/espalier_value.h"
 

@@ -2,11 +2,11 @@
  *
  * The tokens' texts form a trie of bytes in one hash table: (node, byte) -> child, and (node,
  * END) -> token. At each position the longest token is taken, and the search continues after
- * it, even if the token is then dropped because it must be a single word. These rules, and the
- * effect of lstrip and rstrip on overlapping matches, follow the Hugging Face library
- * (AddedVocabulary::find_matches). As in that library, a token that is searched for in
- * normalized text is normalized first. Therefore, if the normalizer prepends a text, the token
- * is found only after that text.
+ * it. That is also true of a token that must be a single word and is dropped because it is not.
+ * These rules, and the effect of lstrip and rstrip on overlapping matches, follow the Hugging
+ * Face library (AddedVocabulary::find_matches). As in that library, a token that is searched
+ * for in normalized text is normalized first. Therefore, if the normalizer prepends a text, the
+ * token is found only after that text.
  */
 #include "engine/model/added_tokens.h"
 
@@ -127,11 +127,11 @@ static bool is_harmless(const struct esp_token *token, const char *const *marks)
     return true;
 }
 
-/* Returns whether a part that a user wrote overlaps the bytes [start, end) of the text. */
+/* Returns whether the bytes [start, end) of the text overlap a part that a user wrote. */
 static bool touches_literal(const struct esp_literals *literals, int32_t start, int32_t end)
 {
-    int32_t low = 0, high = literals->count; /* the search is for the first part that ends after
-                                                `start` */
+    /* This binary search finds the first part that ends after `start`. */
+    int32_t low = 0, high = literals->count;
     while (low < high) {
         const int32_t middle = low + (high - low) / 2;
         if (literals->items[middle].end > start)

@@ -24,8 +24,8 @@ int esp_added_tokens_init(struct esp_added_tokens *added,
 void esp_added_tokens_free(struct esp_added_tokens *added);
 
 /* Splits `text` (valid UTF-8) into spans. The tag of an added token is its id; the tag of other
- * text is -1. `literals` may be NULL. It has positions in a larger text, in which `text` begins
- * at byte `offset`. Returns 0 or a negative status. */
+ * text is -1. `literals` may be NULL. Its positions refer to a larger text: `text` begins at
+ * byte `offset` of that text. Returns 0 or a negative status. */
 int esp_added_tokens_find(const struct esp_added_tokens *added, struct esp_matcher *matcher,
                           const char *text, int32_t length, const struct esp_literals *literals,
                           int32_t offset, struct esp_spans *spans);

@@ -1,5 +1,6 @@
 /* arch_gpt_oss.c - the gpt-oss architecture. Every layer is a mixture of experts, and every
- * other layer has an attention window. The softmax of attention has one more logit per head.
+ * other layer has an attention window. The softmax of attention includes an additional logit
+ * for each head.
  *
  * Key names and defaults are those of GptOssConfig in the transformers library. The gate and
  * up matrices of an expert are the even and odd rows of one tensor. The experts' weights are

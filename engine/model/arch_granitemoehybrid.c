@@ -24,7 +24,7 @@ static const struct esp_tensor_rule layer_tensors[] = {
     {0},
 };
 
-/* Used for GGUF files, which store each of these matrices in a separate tensor. */
+/* This table is for GGUF files, which store each of these matrices in a separate tensor. */
 static const struct esp_tensor_rule expert_tensors[] = {
     ESP_EXPERT(gate, "gate.weight", EXPERT_FFN, HIDDEN, ALWAYS),
     ESP_EXPERT(up, "up.weight", EXPERT_FFN, HIDDEN, ALWAYS),

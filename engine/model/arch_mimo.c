@@ -1,8 +1,8 @@
 /* arch_mimo.c - the MiMo-7B architecture: the layers of Qwen2 and an MTP layer.
  *
  * Key names and defaults are those of Qwen2Config in the transformers library. The MTP layer
- * is a layer of Qwen2, too. The input of its matrix fc is, as in vLLM, the target's last hidden
- * state (before the final norm) followed by the embedding.
+ * is a layer of Qwen2, too. As in vLLM, the input of its matrix fc is the target's last hidden
+ * state (before the final norm), followed by the embedding.
  * Xiaomi, "MiMo: Unlocking the Reasoning Potential of Language Model", 2025, section 2.2.
  */
 #include "engine/model/architecture.h"

@@ -1,5 +1,6 @@
 /* arch_olmo2.c - the OLMo 2 architecture: Llama's layers with norms after attention and MLP
- * instead of before them. One norm covers all heads of the query, another all heads of the key.
+ * instead of before them. One norm covers all heads of the query, and another norm covers all
+ * heads of the key.
  *
  * Key names and defaults are those of Olmo2Config in the transformers library. OLMo Team, "2
  * OLMo 2 Furious", 2025, section 2.1.

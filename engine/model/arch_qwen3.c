@@ -2,9 +2,9 @@
  * query and key.
  *
  * Key names and defaults are those of Qwen3Config in the transformers library. Layers
- * have an attention window only if use_sliding_window is true. MTP layers for these models are
- * trained by the library speculators. They read the target's last hidden state after the final
- * norm.
+ * have an attention window only if use_sliding_window is true. MTP layers for these models come
+ * from the library speculators. These MTP layers read the target's last hidden state after the
+ * final norm.
  * Yang et al., "Qwen3 Technical Report", 2025, section 2.
  */
 #include "engine/model/architecture.h"

@@ -4,8 +4,8 @@
  * X(NAME) in architectures.def, where NAME is the model_type of config.json. The file names
  * its family and lists the config rules in which it differs. A family has three tables: the
  * config key of each field of struct esp_config, the tensors that the model has once, and the
- * tensors of every layer. Reading, range checks, shapes, errors and the rotary embedding are
- * shared.
+ * tensors of every layer. All architectures share the code for reading, range checks, shapes,
+ * errors and the rotary embedding.
  */
 #ifndef ESP_ARCHITECTURE_H
 #define ESP_ARCHITECTURE_H
@@ -25,20 +25,20 @@
     X(int, head_dim, 2, 4096)                                                                  \
     X(int, ffn, 1, 1 << 20)                                                                    \
     X(int, experts, 0, 4096)      /* number of experts in a mixture */                         \
-    X(int, experts_used, 1, 4096) /* experts that a token uses */                              \
+    X(int, experts_used, 1, 4096) /* number of experts that a token uses */                    \
     X(int, expert_ffn, 1, 1 << 20)                                                             \
     X(int, mixed_every, 1, 1000)     /* every n-th layer is a mixture */                       \
     X(int, mixed_from, 0, 1000)      /* the first layer that may be a mixture */               \
     X(int, ffn_multiple, 1, 1 << 20) /* ffn is rounded up to a multiple of this */             \
-    X(int, conv_kernel, 2, 16)       /* tokens that a recurrent layer's convolution sees */    \
+    X(int, conv_kernel, 2, 16)       /* width of a recurrent layer's convolution, in tokens */ \
     X(int, state_heads, 1, 4096)                                                               \
-    X(int, key_heads, 1, 4096) /* key heads of a recurrent layer */                            \
+    X(int, key_heads, 1, 4096) /* number of key heads of a recurrent layer */                  \
     X(int, key_dim, 1, 4096)                                                                   \
     X(int, value_dim, 1, 4096)                                                                 \
     X(int, attention_every, 1, 1000) /* every n-th layer is not recurrent */                   \
     X(int, vocabulary, 1, 2 << 20)                                                             \
     X(int, context, 1, 16 << 20)                                                               \
-    X(int, window, 1, 16 << 20)      /* positions that a token sees, its own included */       \
+    X(int, window, 1, 16 << 20)      /* positions a token attends to, including its own */     \
     X(int, window_from, 0, 1000)     /* the first layer that may have the window */            \
     X(int, full_every, 1, 1000)      /* every n-th layer has no window */                      \
     X(int, unrotated_every, 1, 1000) /* every n-th layer has no RoPE */                        \
@@ -59,7 +59,7 @@
     X(bool, ffn_adjusted, 0, 1) /* ffn is ffn_multiplier * 2/3 of the number in the file */    \
     X(bool, conv_bias, 0, 1)                                                                   \
     X(bool, heads_tiled, 0, 1)    /* see struct esp_model_desc */                              \
-    X(bool, experts_normed, 0, 1) /* see struct esp_model_desc, like the next fields */        \
+    X(bool, experts_normed, 0, 1) /* see struct esp_model_desc, also for the next fields */    \
     X(bool, sigmoid_router, 0, 1)                                                              \
     X(bool, choice_bias, 0, 1) /* experts are chosen with a bias */                            \
     X(double, expert_scale, 1e-6, 1e6)                                                         \
@@ -71,7 +71,7 @@
     X(bool, mlp_bias, 0, 1)                                                                    \
     X(bool, head_norm, 0, 1)      /* each head of query and key is normalised */               \
     X(bool, root_embedding, 0, 1) /* embeddings are multiplied by sqrt(their width) */         \
-    X(bool, tied, 0, 1)           /* the output head may be the embedding */
+    X(bool, tied, 0, 1)           /* the embedding may be the LM head */
 
 struct esp_config {
 #define X(type, name, smallest, largest) type name;
@@ -80,11 +80,11 @@ struct esp_config {
     /* These fields have no keys in config.json. model.c sets them. For draft heads,
      * draft_head.c sets them. */
     enum esp_reads reads;
-    int input, fc;               /* width of the hidden states that the model reads; number of
-                                    columns of the matrix fc */
-    int fc_norms, fc_part;       /* see struct esp_model_desc; number of fc's columns that each
-                                    norm covers */
-    int attended;                /* width of attention's input */
+    int input, fc;               /* input: width of the hidden states that the model reads; fc:
+                                    number of columns of the matrix fc */
+    int fc_norms, fc_part;       /* fc_norms: see struct esp_model_desc; fc_part: number of
+                                    fc's columns that each norm covers */
+    int attended;                /* width of the input of attention */
     int outputs;                 /* rows of the LM head */
     bool residual_normed;        /* see struct esp_model_desc */
     int conv_width, mixed_width; /* widths of recurrent layers, see struct esp_layer */
@@ -178,8 +178,8 @@ struct esp_tensor_rule {
     bool logarithm;  /* the file stores the vector's logarithms, see struct esp_tensor */
     bool apart;   /* with `stacked`: GGUF files have one tensor per rule; `part` numbers them */
     bool middle;  /* folders have a dimension of 1 between the matrix's rows and columns */
-    bool grouped; /* with `stacked`: the rows of all rules with this name are stored key head by
-                     key head; in GGUF files only if the rule is not `apart` */
+    bool grouped; /* with `stacked`: the rows of all rules with this name are stored together,
+                     grouped by key head. In GGUF files this holds if the rule is not `apart` */
 };
 
 /* Makes a row of a table of tensors. `condition` may be followed by further members, such as
@@ -206,10 +206,10 @@ struct esp_family {
     const struct esp_config_rule *config;  /* (ESP_CONFIG_FIELD_COUNT) or NULL */
     const struct esp_tensor_rule *tensors; /* for struct esp_model_desc */
     const struct esp_tensor_rule *layer_tensors; /* for struct esp_layer; names follow "N." */
-    /* For struct esp_expert, or NULL. A name follows "N.", expert_name and "E.", where N and E
-     * are the numbers of layer and expert. One tensor (experts, rows, columns) may have the
-     * matrices of all experts; its name lacks "E.". If experts_stacked is set, all files store
-     * the experts in this way. */
+    /* The table for struct esp_expert, or NULL. A name follows "N.", expert_name and "E.",
+     * where N and E are the numbers of layer and expert. One tensor (experts, rows, columns)
+     * may have the matrices of all experts; its name lacks "E.". If experts_stacked is set, all
+     * files store the experts in this way. */
     const struct esp_tensor_rule *expert_tensors;
     const char *expert_name;
     bool experts_stacked;
@@ -232,11 +232,11 @@ struct esp_family {
     } * gguf_layer, *gguf_model;
 };
 
-/* Names a key of config.json that must have a certain value if the file has the key. */
+/* Names a key of config.json. If the file has the key, its value must be the one given here. */
 struct esp_config_flag {
     const char *key;
     bool value;
-    const char *text; /* NULL means that the value is a flag */
+    const char *text; /* the value if it is a text; NULL if the value is true or false */
 };
 
 struct esp_architecture {
@@ -281,8 +281,8 @@ extern const struct esp_gguf_slot esp_delta_gguf[];
     .prefix = "model.", .layer_name = "model.layers.", .hidden_act = "silu",                   \
     .activation = ESP_SWIGLU, .norm = ESP_NORM_RMS, .config = esp_delta_config,                \
     .tensors = esp_delta_tensors, .mixer = ESP_MIXER_DELTA
-/* These macros are rows that several tables of this family have in common. GGUF: names in GGUF
- * files. ATTENTION: attention and the first norm. INPUTS: the mixer's input matrices in
+/* Each of these macros expands to rows that several tables of this family share. GGUF: names in
+ * GGUF files. ATTENTION: attention and the first norm. INPUTS: the mixer's input matrices in
  * Qwen3.5. STATES: the mixer's other tensors. MLP, MIXTURE: an MLP or experts, and the second
  * norm. */
 #define ESP_DELTA_GGUF                                                                         \
@@ -423,8 +423,8 @@ int esp_config_number(double *value, double smallest, double largest, const char
 
 /* ------------------------------------------------------------------ layers.c */
 
-/* Sets *mixed to whether the layer is a mixture of experts. mixed_from, mixed_every and
- * mlp_only_layers decide. */
+/* Sets *mixed to whether the layer is a mixture of experts. This depends on mixed_from,
+ * mixed_every and mlp_only_layers. */
 int esp_config_mixed(bool *mixed, int layer, const struct esp_config *config,
                      const struct esp_json *json);
 
@@ -433,7 +433,7 @@ int esp_config_mixed(bool *mixed, int layer, const struct esp_config *config,
  * of layers in this list. */
 int esp_config_pattern(struct esp_json *json);
 
-/* Sets *mixer to the mixer of the layer. The first of these that the file has decides:
+/* Sets *mixer to the mixer of the layer. Uses the first of these keys that the file has:
  * layer_types, full_attn_idxs, attention_every. */
 int esp_config_mixer(enum esp_mixer *mixer, int layer, const struct esp_family *family,
                      const struct esp_config *config, const struct esp_json *json);
@@ -442,9 +442,10 @@ int esp_config_mixer(enum esp_mixer *mixer, int layer, const struct esp_family *
  * may be infinite. Does nothing if the file has no such key. */
 int esp_config_steps(struct esp_model_desc *desc, const struct esp_json *json);
 
-/* Sets the window and the rotation of each layer. The file's layer_types names the layers with
- * a window; without it, `window_from` and `full_every` decide. The file's no_rope_layers has a
- * 0 for layers without RoPE; without it, `unrotated_every` decides. */
+/* Sets the window and the rotation of each layer. The key layer_types says which layers have a
+ * window; if the file lacks it, `window_from` and `full_every` are used. The list
+ * no_rope_layers has a 0 for each layer without RoPE; if the file lacks it, `unrotated_every`
+ * is used. */
 int esp_config_layers(struct esp_layer *layer, const struct esp_config *config,
                       const struct esp_json *json);
 

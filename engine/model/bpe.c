@@ -117,8 +117,8 @@ int esp_bpe_check(const cJSON *model, bool *byte_fallback, char *err, size_t err
         if (item && !(cJSON_IsString(item) && !*item->valuestring))
             return esp_fail(
                 err, errlen, ESP_E_UNSUPPORTED,
-                "model.%s is set; only byte-level BPE and BPE with byte fallback, which have "
-                "none, are supported",
+                "model.%s is set, but the supported kinds of BPE (byte-level, or with byte "
+                "fallback) do not use it",
                 texts[i]);
     }
     item = esp_json_find(model, "dropout", NULL, NULL);

@@ -10,11 +10,11 @@
 struct esp_bpe {
     const struct esp_vocabulary *vocabulary;
     struct esp_int_map merges; /* left << 32 | right -> rank << 32 | merged token */
-    bool ignore_merges;        /* a word that is itself a token is not split */
+    bool ignore_merges;        /* true: a word that is itself a token is not split */
 };
 
-/* Memory that is used while encoding. Each thread needs a separate struct. The thread
- * initialises it with zeros and uses it for all words. */
+/* Holds the memory that is used while encoding. Each thread needs a separate struct, which it
+ * initialises with zeros and uses for all words. */
 struct esp_bpe_scratch {
     struct esp_bpe_symbol *symbols; /* (capacity) */
     struct esp_bpe_merge *heap;     /* (2 * capacity) */

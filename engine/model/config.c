@@ -34,10 +34,10 @@ int esp_architecture_read(const struct esp_architecture **found, const struct es
     for (size_t i = 0, used = 0; i < ARCHITECTURES; i++, used = strlen(known))
         snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "",
                  architectures[i]->name);
-    return *found
-               ? ESP_OK
-               : esp_json_fail(json, ESP_E_UNSUPPORTED, "model_type is %s; supported are: %s",
-                               type ? type : "not given", known);
+    return *found ? ESP_OK
+                  : esp_json_fail(json, ESP_E_UNSUPPORTED,
+                                  "model_type is %s; the supported types are %s",
+                                  type ? type : "not given", known);
 }
 
 /* ------------------------------------------------------------------ tensor rules */

@@ -14,7 +14,7 @@
 #include "kernels/model_desc.h"
 #include "kernels/status.h"
 
-enum { TARGET_STATES = 3 }; /* hidden states of the target that an EAGLE-3 head reads */
+enum { TARGET_STATES = 3 }; /* number of the target's states that an EAGLE-3 head reads */
 
 #define EAGLE_FAMILY                                                                           \
     .prefix = "", .activation = ESP_SWIGLU, .norm = ESP_NORM_RMS,                              \
@@ -289,8 +289,8 @@ int esp_mtp_config(struct esp_config *c, const struct esp_json *json,
     int status = esp_config_number(&layers, 0, 1000, keys, json);
     if (status == ESP_OK && layers != 1)
         status = esp_json_fail(json, ESP_E_UNSUPPORTED,
-                               "the model has %g MTP layers, but only a single one can "
-                               "draft; use --draft none",
+                               "the model has %g MTP layers, but drafting needs a model with "
+                               "exactly one; use --draft none",
                                layers);
     if (status == ESP_OK && esp_json_true(json->root, "mtp_use_dedicated_embeddings") &&
         !esp_stored_find(files, "mtp.embed_tokens.weight"))
@@ -340,8 +340,8 @@ int esp_draft_head_outputs(struct esp_model *head, char *err, size_t errlen)
         const int least = i ? head->output_token[i - 1] + 1 : 0;
         if (offsets[i] < least - i || offsets[i] >= d->vocabulary - i)
             status = esp_fail(err, errlen, ESP_E_FORMAT,
-                              "%s: d2t moves row %d of lm_head.weight by %lld tokens, but "
-                              "its token must be from %d to %d",
+                              "%s: for row %d of lm_head.weight, d2t has the offset %lld, but "
+                              "row plus offset must be a token from %d to %d",
                               map->file, i, (long long)offsets[i], least, d->vocabulary - 1);
         else
             head->output_token[i] = i + (int32_t)offsets[i];

@@ -7,7 +7,7 @@
  * the token after the next one. It drafts several tokens by reading its own hidden states.
  *
  * A head is an esp_model that reads hidden states of its target (enum esp_reads). If the head
- * lacks an embedding or an LM head, the target's is used.
+ * lacks an embedding or an LM head, it uses the target's embedding or LM head.
  */
 #ifndef ESP_DRAFT_HEAD_H
 #define ESP_DRAFT_HEAD_H

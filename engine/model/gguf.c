@@ -68,9 +68,9 @@ const struct esp_gguf_type *esp_gguf_type_of(enum esp_dtype dtype)
 
 struct parser {
     const unsigned char *bytes;
-    size_t at, size; /* part of the file that has been read */
+    size_t at, size; /* at: index of the next byte to parse; size: bytes read so far */
     size_t whole;    /* size of the file */
-    bool more;       /* the header is longer than the part that has been read */
+    bool more;       /* true: the header is longer than `size` */
     int status;      /* the first failure; nothing is read after it */
     char *err;
     size_t errlen;
@@ -85,8 +85,8 @@ static void wrong(struct parser *p, const char *what)
 
 static void cut(struct parser *p)
 {
-    wrong(p,
-          "the header goes beyond the end of the file, which may be truncated: get it again");
+    wrong(p, "the header goes beyond the end of the file; the file may be truncated, so "
+             "download it again");
 }
 
 /* Returns the next `count` bytes, or NULL if they were not read yet or do not exist. */
@@ -175,7 +175,8 @@ static void tensor_wrong(struct parser *p, const struct esp_gguf_tensor *tensor,
                              (int)tensor->name.length, tensor->name.bytes, what);
 }
 
-static const char OUTSIDE[] = "lies outside the file, which may be truncated: get it again";
+static const char OUTSIDE[] = "lies outside the file; the file may be truncated, so download "
+                              "it again";
 
 /* Reads one entry of the list of tensors. tensor->offset is relative to the data, which begin
  * after the header; place_tensors() makes it absolute. */
@@ -210,7 +211,7 @@ static void read_tensor(struct parser *p, struct esp_gguf_tensor *tensor)
             tensor_wrong(p, tensor, "has a bad shape");
     /* No type takes more than 8 bytes per number, so the size below does not overflow. */
     if (elements > INT64_MAX / 16 || (rank > 0 ? tensor->shape[0] : 1) % known->block != 0)
-        tensor_wrong(p, tensor, "has rows that are not a multiple of its block");
+        tensor_wrong(p, tensor, "has a row length that is not a multiple of its block size");
     if (p->status < 0)
         return;
     tensor->rank = (int)rank;
@@ -233,7 +234,8 @@ static void read_start(struct parser *p, uint64_t *tensors, uint64_t *values)
     if (p->status == ESP_OK && version != 2 && version != 3)
         p->status =
             esp_fail(p->err, p->errlen, ESP_E_UNSUPPORTED,
-                     "%s has version %u of GGUF; only 2 and 3, little-endian, are supported",
+                     "%s has version %u of GGUF; only the little-endian versions 2 and 3 are "
+                     "supported",
                      p->path, (unsigned)version);
     *tensors = read_number(p, 8);
     *values = read_number(p, 8);

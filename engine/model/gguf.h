@@ -1,9 +1,9 @@
 /* gguf.h - reads the GGUF container: key-value metadata, a list of tensors, and their data.
  *
  * Only the header is read and checked here; nothing in it is trusted. Every count, length and
- * offset is compared with the size of the file before it is used, and the memory allocated is
- * limited by the size of the header. gguf_model.h (weights and configuration) and
- * gguf_tokenizer.h interpret keys and tensors.
+ * offset is compared with the size of the file before it is used. The size of the header limits
+ * the memory that is allocated. gguf_model.h (weights and configuration) and gguf_tokenizer.h
+ * interpret keys and tensors.
  *
  * The format is described by docs/gguf.md in the repository of ggml. Versions 2 and 3 are
  * supported, but only little-endian files.
@@ -85,7 +85,7 @@ struct esp_gguf {
 bool esp_gguf_is(const char *path);
 
 /* Adds the file to `set` and reads its header. Texts and values are valid until
- * esp_gguf_close(). The set may be used longer. */
+ * esp_gguf_close(). The set may be used after that. */
 int esp_gguf_open(struct esp_gguf *gguf, struct esp_stored_set *set, const char *path,
                   char *err, size_t errlen);
 /* Opens a file that may be split. `path` may name any part, but the first part is opened,
@@ -124,8 +124,8 @@ bool esp_gguf_is_text(struct esp_gguf_text text, const char *same);
 
 /* ------------------------------------------------------------------ types */
 
-/* The first function finds a type by its number in GGUF files. The second finds it by its enum
- * esp_dtype. Both return NULL if there is no such type. */
+/* The first function finds a type by its number in GGUF files. The second function finds the
+ * type that corresponds to `dtype`. Both return NULL if there is no such type. */
 const struct esp_gguf_type *esp_gguf_type(uint32_t number);
 const struct esp_gguf_type *esp_gguf_type_of(enum esp_dtype dtype);
 

@@ -105,8 +105,8 @@ static bool is_written(const struct describing *d, const struct esp_gguf_key *ke
                                       esp_config_rule(d->architecture, key->field)));
 }
 
-/* Writes a key with one number per layer, for models with recurrent layers. The number is 0 for
- * layers that have a different mixer from `mixer`. */
+/* Writes a key with one number per layer, for models with recurrent layers. Layers with the
+ * mixer `mixer` get `number`; the other layers get 0. */
 static void put_of_layers(const struct describing *d, const char *key, enum esp_mixer mixer,
                           int32_t number)
 {
@@ -121,8 +121,8 @@ static void put_of_layers(const struct describing *d, const char *key, enum esp_
     free(bytes.data);
 }
 
-/* Adds the list of recurrent layers. Also adds the key that says how many pairs of a head are
- * rotated by each of the three positions of an image token, because llama.cpp requires it. */
+/* Adds the list of recurrent layers. Also adds a key that llama.cpp requires. An image token
+ * has three positions, and the key says how many pairs of a head each position rotates. */
 static void put_delta(const struct describing *d)
 {
     const struct esp_model_desc *m = &d->model->desc;
@@ -202,8 +202,7 @@ static int check_layers(const struct describing *d)
     if (status == ESP_OK && !same)
         return esp_fail(d->err, d->errlen, ESP_E_UNSUPPORTED,
                         "%s: a GGUF file of a %s model cannot say which layers have a window "
-                        "or no rotation; "
-                        "readers assume the usual layers, which are not this model's layers",
+                        "or no rotation; programs that read it would assume the usual layers",
                         d->model->path, d->own->name);
     return status;
 }
@@ -581,7 +580,7 @@ static int put_tokenizer(const struct describing *d)
     return status;
 }
 
-/* Writes the chat template, from the separate file of newer folders or from
+/* Writes the chat template. In newer folders it is in a separate file, in older folders in
  * tokenizer_config.json. */
 static int put_template(const struct describing *d)
 {

@@ -364,7 +364,8 @@ static int add_vocabulary(cJSON *config, const struct esp_gguf *g, const char *a
     return 0;
 }
 
-/* Adds a tensor of factors as a list. Returns false if there is no such tensor. */
+/* Copies the factors in the tensor `name` to a list in `scaling`. Returns false if there is no
+ * such tensor. */
 static bool add_factors(cJSON *scaling, const char *key, const struct esp_gguf *g,
                         const char *name)
 {
@@ -453,8 +454,8 @@ static void add_token(cJSON *list, double number)
     cJSON_AddItemToArray(list, cJSON_CreateNumber(number));
 }
 
-/* Adds the tokens that end a text: the tokens that keys name, and control tokens that are known
- * to end a turn. With eos_token_id alone, a chat model might not stop. */
+/* Adds the tokens that end a text: the tokens that the keys below give, and control tokens that
+ * are known to end a turn. With eos_token_id alone, a chat model might not stop. */
 static void add_end_tokens(cJSON *config, const struct esp_gguf *g)
 {
     static const char *const keys[] = {"tokenizer.ggml.eos_token_id",
@@ -496,7 +497,7 @@ static int read_config(cJSON *config, const struct esp_gguf *g, const char *arch
             snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "",
                      architectures[i].name);
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "%s: general.architecture is %s; supported are: %s", g->path,
+                        "%s: general.architecture is %s; the supported ones are %s", g->path,
                         architecture, list);
     }
     const double experts = number_of(g, architecture, "expert_count", 0);

@@ -24,16 +24,16 @@ enum { ESP_GGUF_LAYERS = 1000 }; /* maximum number of values if a key has one pe
  * matrices. */
 struct esp_gguf_architecture {
     const char *name, *model_type;
-    bool paired; /* rows of query and key matrices are stored in pairs (struct esp_tensor) */
-    bool tiled;  /* state heads are tiled: see heads_tiled of struct esp_model_desc */
+    bool paired; /* true: rows of query and key are stored in pairs (struct esp_tensor) */
+    bool tiled;  /* true: state heads are tiled (heads_tiled of struct esp_model_desc) */
 };
 
-/* Returns the architecture with this name in GGUF files, or for this model_type; NULL if there
- * is none. */
+/* The first function finds an architecture by its name in GGUF files. The second function finds
+ * it by its model_type. Both return NULL if there is no such architecture. */
 const struct esp_gguf_architecture *esp_gguf_architecture_named(const char *name);
 const struct esp_gguf_architecture *esp_gguf_architecture_of(const char *model_type);
-/* Returns the architecture that a GGUF file written from this model names. Nemotron-H with
- * experts has a separate name. */
+/* Returns the architecture to name in a GGUF file that is written from this model. Nemotron-H
+ * with experts has a separate name. */
 const struct esp_gguf_architecture *esp_gguf_architecture_for(const struct esp_model *model);
 
 /* Returns whether GGUF files store the rows of this tensor in pairs. `architecture` may be
@@ -47,13 +47,13 @@ bool esp_gguf_is_paired(const struct esp_gguf_architecture *architecture,
 bool esp_gguf_tensor_name(char *name, size_t size, const struct esp_family *family,
                           const struct esp_tensor_rule *rule, int layer, bool experts);
 
-/* Special values of `neutral` below. */
+/* These are special values of `neutral` in struct esp_gguf_key. */
 enum { ESP_GGUF_ALWAYS = -1, ESP_GGUF_IF_KNOWN = -2 };
 /* Says which key of config.json and which field of struct esp_config belong to a GGUF key. */
 struct esp_gguf_key {
     const char *gguf;            /* name of the GGUF key, without "ARCHITECTURE." */
     const char *config;          /* key of config.json; NULL: the GGUF key is never read */
-    bool required;               /* a file without the key is refused */
+    bool required;               /* true: a file without the key is refused */
     enum esp_gguf_kind kind;     /* type of the written value */
     enum esp_config_field field; /* FIELD_COUNT: the key is not written from a field */
     double neutral; /* a field with this value is not written. ESP_GGUF_ALWAYS: every value is

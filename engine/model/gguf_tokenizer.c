@@ -20,21 +20,21 @@
 /* ------------------------------------------------------------------ splits */
 
 #define CONTRACTIONS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-/* The pattern by which Llama 3 and Qwen 2 split text into words. These models differ in how
+/* Llama 3 and Qwen 2 split text into words by this pattern. These models differ in how
  * many digits a word can have. */
 #define WORDS(digits)                                                                          \
     CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" digits                                      \
                  "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 #define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
 #define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
-/* The pattern by which GPT-4o and Tekken split text into words: a capital letter begins a new
+/* GPT-4o and Tekken split text into words by this pattern: a capital letter begins a new
  * word. */
 #define CASES(tail, digits)                                                                    \
     "[^\\r\\n\\p{L}\\p{N}]?" UPPER "*" LOWER "+" tail "|[^\\r\\n\\p{L}\\p{N}]?" UPPER          \
     "+" LOWER "*" tail "|" digits                                                              \
     "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
-/* Lists the known splits. A GGUF file that is written gets the first name of its split. */
+/* Lists the known splits. When a GGUF file is written, the first name of a split is used. */
 static const struct esp_gguf_split splits[] = {
     {.names = {"gpt-2", "phi-2", "mpt", "jais", "exaone4", "modern-bert"}, .patterns = {""}},
     {.names = {"llama-bpe", "llama3", "llama-v3", "falcon3", "pixtral", "lfm2"},
@@ -92,8 +92,8 @@ static void add_split(cJSON *list, const char *pattern)
     cJSON_AddItemToArray(list, step);
 }
 
-/* Makes the pre_tokenizer. If GPT-2's pattern is the last one, ByteLevel includes it. Before
- * other patterns, it is written as a separate Split. */
+/* Makes the pre_tokenizer. If GPT-2's pattern is the last one, it is included in ByteLevel. If
+ * other patterns follow GPT-2's pattern, it is written as a separate Split. */
 static cJSON *make_splits(const struct esp_gguf_split *split)
 {
     cJSON *sequence = typed("Sequence"), *end = typed("ByteLevel");
@@ -176,7 +176,7 @@ struct reader {
     const struct esp_gguf *gguf;
     const struct esp_gguf_value *tokens, *types, *scores, *merges;
     cJSON *json, *model, *vocab, *added;
-    bool fallback; /* BPE with byte fallback (SentencePiece) */
+    bool fallback; /* true: BPE with byte fallback (SentencePiece) */
     char *err;
     size_t errlen;
 };
@@ -201,8 +201,8 @@ static void add_added(struct reader *r, const char *content, double id, bool spe
     cJSON_AddItemToArray(r->added, token);
 }
 
-/* Returns whether the token is padding. Converters add padding to a vocabulary; it has no
- * text. */
+/* Returns whether the token is padding. Converters add padding tokens to a vocabulary; these
+ * tokens stand for no text. */
 static bool is_padding(const char *text, uint64_t id)
 {
     char padding[32];
@@ -275,7 +275,7 @@ static int set_splits(struct reader *r)
     int status = 0;
     if (!split)
         status = esp_fail(r->err, r->errlen, ESP_E_UNSUPPORTED,
-                          "%s: tokenizer.ggml.pre is %.40s; this way to split text is not "
+                          "%s: tokenizer.ggml.pre is %.40s; this way of splitting text is not "
                           "supported",
                           r->gguf->path, name);
     free(name);
@@ -335,7 +335,7 @@ static int read_all(struct reader *r, const char *kind)
     r->merges = esp_gguf_find(g, "tokenizer.ggml.merges");
     if (!r->fallback && strcmp(kind, "gpt2") != 0)
         return esp_fail(r->err, r->errlen, ESP_E_UNSUPPORTED,
-                        "%s: tokenizer.ggml.model is %.40s; supported are gpt2 and llama",
+                        "%s: tokenizer.ggml.model is %.40s; only gpt2 and llama are supported",
                         g->path, kind);
     if (!r->tokens || !r->tokens->array || r->tokens->kind != ESP_GGUF_TEXT)
         return wrong(r, "tokenizer.ggml.tokens is missing or not a list of texts");

@@ -25,13 +25,13 @@ enum {
 
 /* Describes a split: the rule by which a tokenizer splits text into words. */
 struct esp_gguf_split {
-    const char *names[8];    /* its names in tokenizer.ggml.pre; ends with NULL */
+    const char *names[8];    /* names of the split in tokenizer.ggml.pre; ends with NULL */
     const char *patterns[8]; /* each splits the pieces that the previous one made; ends with
-                                NULL. An empty pattern means GPT-2's, which ByteLevel
+                                NULL. An empty pattern means GPT-2's pattern, which ByteLevel
                                 includes. */
-    bool compose;            /* text is normalised to NFC first */
-    bool ignore_merges;      /* a word that is itself a token is not split */
-    bool begins;             /* a text begins with the begin-of-text token */
+    bool compose;            /* true: text is first normalised to NFC */
+    bool ignore_merges;      /* true: a word that is itself a token is not split */
+    bool begins;             /* true: a text begins with the begin-of-text token */
 };
 
 /* Returns the split with this name, or NULL. */

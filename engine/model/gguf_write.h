@@ -4,7 +4,8 @@
 
 #include "engine/model/gguf.h"
 
-/* A growing byte buffer. If memory runs out, `failed` is set and nothing more is added. */
+/* Holds bytes in a buffer that grows. If memory runs out, `failed` is set and nothing more is
+ * added. */
 struct esp_bytes {
     unsigned char *data; /* (size) the caller frees it */
     size_t size, room;
@@ -14,7 +15,7 @@ struct esp_bytes {
 struct esp_gguf_header {
     struct esp_bytes values, tensors;
     uint64_t value_count, tensor_count;
-    size_t data; /* bytes of the tensors added so far, each padded to the alignment */
+    size_t data; /* size in bytes of the tensors so far, each padded to the alignment */
 };
 
 void esp_bytes_add(struct esp_bytes *bytes, const void *data, size_t size);
@@ -24,7 +25,7 @@ void esp_gguf_put_text(struct esp_gguf_header *header, const char *key, const ch
 /* Adds a number or flag. */
 void esp_gguf_put(struct esp_gguf_header *header, const char *key, enum esp_gguf_kind kind,
                   double value);
-/* Adds an array of `count` elements. `elements` points to the bytes that the file will have. */
+/* Adds an array of `count` elements. `elements` has the bytes that are written to the file. */
 void esp_gguf_put_array(struct esp_gguf_header *header, const char *key,
                         enum esp_gguf_kind kind, uint64_t count,
                         const struct esp_bytes *elements);

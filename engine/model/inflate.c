@@ -1,14 +1,14 @@
 /* inflate.c - enlarges a model so that it computes the same function with more arithmetic; see
  * inflate.h.
  *
- * Measurements need this. The result is a large model with the acceptance rate of a trained
- * model, so no large trained model needs to be downloaded. Every hidden dimension, head and MLP
- * unit is repeated `width` times, one copy after the other. Normalising a repeated vector gives
- * the repeated result. A product that adds up `width` equal copies gives the old result if its
- * weights are divided by `width`. `width` is a power of two, so nothing is rounded. The
- * embedding is only repeated. Added layers are copies whose last matrices are zero: they
- * compute everything and add nothing. In a mixture, the experts become larger, but their number
- * and the router's logits stay the same.
+ * This is useful for measurements: the result is a large model with the acceptance rate of a
+ * trained model, so no large trained model needs to be downloaded. Every hidden dimension, head
+ * and MLP unit is repeated `width` times, one copy after the other. Normalising a repeated
+ * vector gives the repeated result. A product that adds up `width` equal copies gives the old
+ * result if its weights are divided by `width`. `width` is a power of two, so nothing is
+ * rounded. The embedding is only repeated. Added layers are copies whose last matrices are
+ * zero: they compute everything and add nothing. In a mixture, the experts become larger, but
+ * their number and the router's logits stay the same.
  *
  * The rows of a convolution are queries, keys and values. Each of the three is repeated
  * separately, so that the copies of a key head follow the copies of the previous key head. The
@@ -40,16 +40,17 @@
  * order. */
 enum { CONV_PARTS = 3, MOST_PARTS = 2 + CONV_PARTS /* maximum parts of a tensor */ };
 
-/* Describes one tensor of the new file. It consists of one slot of the enlarged model, or of
- * several parts of a fused matrix. The rows of each part are divided into `rounds` equal
- * shares. The tensor has the first share of every part, then the second share, and so on. */
+/* Describes one tensor of the new file. It is one slot of the enlarged model, or a fused matrix
+ * that consists of several slots (`part`). The rows of each part are divided into `rounds`
+ * equal shares. The tensor has the first share of every part, then the second share, and so
+ * on. */
 struct made {
     char name[ESP_TENSOR_NAME];
     struct esp_tensor part[MOST_PARTS];
     int parts, rounds;
     int dimensions; /* 1: a vector. 3: a dimension of 1 is between rows and columns */
     int experts;    /* if not 0, the tensor has the matrices of this many experts */
-    bool continues; /* continues the previous entry's tensor with the next expert's matrix */
+    bool continues; /* true: the next expert's matrix of the previous entry's tensor */
 };
 
 struct inflation {
@@ -138,7 +139,7 @@ static int list_conv_rows(const struct inflation *n)
 }
 
 /* A table may have two rules for one slot: one for layers that are mixtures of experts, and one
- * for other layers. Returns true if this rule is for the kind of layer that `layer` is not. */
+ * for other layers. Returns true if this rule is not for layers of the same kind as `layer`. */
 static bool is_for_other_layers(const struct esp_tensor_rule *rule,
                                 const struct esp_layer *layer)
 {
@@ -484,8 +485,8 @@ static void set_key(const struct inflation *n, cJSON *config, enum esp_config_fi
         cJSON_AddNumberToObject(config, key, value);
 }
 
-/* Repeats a list with an entry for each layer, until it has one for each layer of the enlarged
- * model. */
+/* `list` has an entry for each layer of the original model. Repeats the entries until there is
+ * one for each layer of the enlarged model. */
 static void repeat_list(const struct inflation *n, cJSON *list)
 {
     const int before = cJSON_GetArraySize(list);
@@ -623,8 +624,8 @@ static void remove_folder(const struct inflation *n)
     rmdir(n->folder);
 }
 
-/* Lists the new folder and its files, so that they are deleted if a signal ends the program
- * before the folder is renamed. */
+/* Adds the new folder and its files to the list of unfinished files. If a signal ends the
+ * program before the folder is renamed, all of them are deleted. */
 static void note_folder(const struct inflation *n, const char *to, int noted[FILES + 1])
 {
     char path[PATH_MAX + 32];
@@ -657,8 +658,8 @@ static int check(const struct inflation *n)
                         "a model can be made 1, 2, 4, ... 64 times as wide, not %d", n->width);
     if (n->layers < d->layers || n->layers > 1000)
         return esp_fail(n->err, n->errlen, ESP_E_ARGUMENT,
-                        "%s has %d layers; it can have %d to 1000, not %d", n->model->path,
-                        d->layers, d->layers, n->layers);
+                        "%s has %d layers; the larger model can have %d to 1000 layers, not %d",
+                        n->model->path, d->layers, d->layers, n->layers);
     const unsigned special = esp_model_desc_specials(d) & cannot_grow(n);
     if (special)
         return esp_fail(n->err, n->errlen, ESP_E_UNSUPPORTED,
@@ -667,7 +668,7 @@ static int check(const struct inflation *n)
     if (d->heads_tiled)
         return esp_fail(n->err, n->errlen, ESP_E_UNSUPPORTED,
                         "%s has its state heads in the order of GGUF files; enlarge the model "
-                        "folder it was made from",
+                        "folder from which the file was made",
                         n->model->path);
     for (int i = 1; i < d->layers && n->layers > d->layers; i++)
         if (!d->layer[i].expert != !d->layer[0].expert)

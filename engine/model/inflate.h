@@ -12,9 +12,9 @@ int esp_model_inflate(const char *from, const char *to, int width, int layers, c
 
 struct esp_model;
 
-/* Makes an open model larger in the same way, but writes no file: its tensors are enlarged when
- * they are read. If `layers` is 0, the number of layers does not change. After a failure the
- * model can only be closed. */
+/* Makes an open model larger, like esp_model_inflate(), but writes no file: its tensors are
+ * enlarged when they are read. If `layers` is 0, the number of layers does not change. After a
+ * failure the model can only be closed. */
 int esp_model_enlarge(struct esp_model *model, int width, int layers, char *err, size_t errlen);
 
 #endif

@@ -14,7 +14,7 @@
 
 struct esp_json {
     char path[PATH_MAX];
-    cJSON *root; /* an object */
+    cJSON *root; /* a JSON object */
     char *err;   /* (errlen) where functions that read `root` write their errors */
     size_t errlen;
 };

@@ -37,7 +37,7 @@ struct binding {
     const struct esp_config *config;
     size_t prefix; /* number of characters that this file omits at the start of tensor names,
                       or 0 */
-    bool mixed;    /* the layer is a mixture of experts */
+    bool mixed;    /* true: the layer is a mixture of experts */
     enum esp_mixer mixer;
     char *err;
     size_t errlen;
@@ -154,8 +154,8 @@ static int check_stored(enum esp_dtype *dtype, const struct esp_stored *stored,
     *dtype = esp_dtype_find(stored->type);
     if (*dtype == ESP_DTYPE_COUNT)
         return esp_fail(binding->err, binding->errlen, ESP_E_UNSUPPORTED,
-                        "%s: tensor %s is stored as %s; supported are %s", stored->file, name,
-                        stored->type, type_names(names, sizeof names));
+                        "%s: tensor %s is stored as %s; the supported types are %s",
+                        stored->file, name, stored->type, type_names(names, sizeof names));
     if (esp_dtype_quantised(*dtype) && is_vector)
         return esp_fail(binding->err, binding->errlen, ESP_E_UNSUPPORTED,
                         "%s: tensor %s is stored as %s; tensors that are not matrices must be "
@@ -185,8 +185,8 @@ static void flatten(struct esp_stored *stored, const struct esp_tensor_rule *rul
     }
 }
 
-/* Lists the rows of the convolved values in the mixer's order (all queries, all keys, all
- * values), for a tensor that stores queries, keys and values of each key head together. */
+/* Lists the rows of the convolved values in the mixer's order: all queries, then all keys, then
+ * all values. The stored tensor has these rows grouped by key head. */
 static int list_conv_rows(struct esp_model *model, const struct esp_config *config)
 {
     const int values = config->state_heads / config->key_heads * config->value_dim;
@@ -241,7 +241,7 @@ static int bind_tensor(const struct binding *binding, const struct esp_tensor_ru
                               rank == 1, binding);
     if (status < 0)
         return status;
-    /* If the scales are in a separate tensor, the rows of `stored` lack their bytes. */
+    /* If the scales are in a separate tensor, the rows of `stored` do not include them. */
     const size_t row_bytes = esp_dtype_row_bytes(dtype, columns);
     const size_t scales = scaled ? (size_t)(columns / esp_dtype_block(dtype)) : 0;
     const size_t step = transposed ? esp_dtype_block_bytes(dtype) : row_bytes - scales;
@@ -558,8 +558,8 @@ void esp_model_set_context(struct esp_model *model, int context)
         use_rotation(model);
 }
 
-/* Marks as used all tensors of the part that is not opened. That part is the MTP layer or, if
- * the MTP layer is opened, the rest of the model. */
+/* Sets `used` for the tensors that are not opened. If the model is opened, these are the
+ * tensors of its MTP layer. If only the MTP layer is opened, they are all other tensors. */
 static void mark_others(struct esp_model *model, const struct esp_family *mtp)
 {
     const size_t n = strlen(mtp->prefix);
@@ -570,7 +570,7 @@ static void mark_others(struct esp_model *model, const struct esp_family *mtp)
     }
 }
 
-/* Changes the configuration to that of the MTP layer. */
+/* Changes the configuration of the model into the configuration of its MTP layer. */
 static int use_mtp(struct esp_model *model, const struct esp_family **family,
                    struct esp_config *config, const struct esp_family *mtp,
                    const struct esp_json *json)
@@ -756,7 +756,8 @@ static int refuse_path(const char *path, int error, char *err, size_t errlen)
                     strerror(error), esp_suggestion_text(&suggestion, meant));
 }
 
-/* Names an MTP layer by the word with which users choose it, because it has no path. */
+/* Sets the path and the name of an MTP layer to the word that users give to --draft, because
+ * the layer has no path. */
 static int name_mtp(struct esp_model *head, char *err, size_t errlen)
 {
     char *path = strdup(ESP_MTP), *name = strdup(ESP_MTP);

@@ -14,7 +14,7 @@
 
 enum { ESP_MAX_END_TOKENS = 16 };
 
-/* The rotary frequencies: radians per position, for each of the `rotary` / 2 pairs of
+/* Holds the rotary frequencies: radians per position, for each of the `rotary` / 2 pairs of
  * dimensions. */
 struct esp_rotation_tables {
     int rotary;
@@ -26,14 +26,14 @@ struct esp_rotation_tables {
 };
 
 struct esp_model {
-    char *path, *name;        /* folder or file as given; the last component of this path */
+    char *path, *name;        /* path: as given; name: the last component of the path */
     const char *architecture; /* "eagle", "eagle3" or "mtp" for a draft head */
-    bool head;                /* a draft head (draft_head.h), not a whole model */
-    bool reads_unnormed;      /* an MTP layer that reads states before the final norm */
-    bool feeds_normed;        /* a draft head that reads its own states after its final norm */
+    bool head;                /* true: a draft head (draft_head.h), not a whole model */
+    bool reads_unnormed;      /* true: an MTP layer that reads states before the final norm */
+    bool feeds_normed;        /* true: a draft head that reads its own normalised states */
     int reads_state
-        [3];  /* the target's states that an EAGLE-3 head reads; all 0: the usual states */
-    bool mtp; /* the model's files also have an MTP layer, which can be its draft */
+        [3];  /* which states of the target an EAGLE-3 head reads; all 0: the usual states */
+    bool mtp; /* the model's files also have an MTP layer, which can draft for the model */
     const char *dtype; /* type of the first layer's query matrix: "F32", "BF16", "Q4_K", ... */
     const char *expert_dtype; /* type of the first expert's matrices, or NULL */
     struct esp_model_desc desc;
@@ -41,7 +41,7 @@ struct esp_model {
                                         tied tensors are counted once */
     int64_t idle;                    /* number of parameters that a token does not use: the
                                         weights of experts that are not chosen */
-    size_t bytes;                    /* size of all tensors that are used */
+    size_t bytes;                    /* size in bytes of all tensors that are used */
     int ignored;                     /* number of tensors that are ignored, because they belong
                                         to other modalities (multimodal.h) */
     int32_t end[ESP_MAX_END_TOKENS]; /* end-of-text tokens of generation_config.json or
@@ -73,10 +73,10 @@ int esp_model_open_mtp(struct esp_model **head, const char *path, char *err, siz
 /* Chooses the rotary frequencies for texts of at most `context` tokens (LongRoPE has two sets;
  * Ding et al., 2024). Before this call, the frequencies for the longest texts are used. */
 void esp_model_set_context(struct esp_model *model, int context);
-/* Changes which tokens get logits from the model: some tokens of a vocabulary with `tokens`
- * tokens. Row i of the new LM head is row row[i] of the model's LM head, and gives the logit of
- * token[i]. `token` and `row` have `count` entries and must outlive the model. `token` is
- * ascending. */
+/* Changes the LM head of the model, so that it computes the logits of some tokens of another
+ * vocabulary, which has `tokens` tokens. Row i of the new LM head is row row[i] of the old one,
+ * and gives the logit of token[i]. `token` and `row` have `count` entries and must outlive the
+ * model. `token` is ascending. */
 void esp_model_set_outputs(struct esp_model *model, const int32_t *token, const int32_t *row,
                            int count, int tokens);
 void esp_model_close(struct esp_model *model);

@@ -75,7 +75,7 @@ int esp_multimodal_config(struct esp_json *json)
                 cJSON_AddItemToObject(inner, shared[i], item);
         }
     /* Both configurations may say whether the LM head is the embedding, and they may
-     * contradict each other. With `true`, the stored tensors decide. */
+     * contradict each other. If the value is `true`, the stored tensors decide. */
     cJSON_DeleteItemFromObjectCaseSensitive(inner, "tie_word_embeddings");
     cJSON_AddBoolToObject(inner, "tie_word_embeddings", true);
     cJSON_Delete(json->root);
@@ -83,8 +83,8 @@ int esp_multimodal_config(struct esp_json *json)
     return ESP_OK;
 }
 
-/* Shortens `name` to the language model's name for the tensor, and returns it; NULL if the
- * tensor belongs to another modality. */
+/* Shortens `name` to the language model's name for the tensor, and returns it. Returns NULL if
+ * the tensor belongs to another modality. */
 static const char *text_name(char *name)
 {
     static const char outer[] = "language_model.", inner[] = "model.language_model.";

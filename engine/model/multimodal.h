@@ -1,9 +1,9 @@
 /* multimodal.h - finds the language model in the folder of a vision-language model.
  *
  * Such a folder wraps a language model: the member text_config of its config.json is the
- * language model's config.json, and the tensors are called language_model.NAME (or
- * model.language_model.NAME, where NAME lacks "model."). The vision tower and its projector
- * are ignored. For text without pictures, the language model alone gives the same result.
+ * language model's config.json. The tensors are called language_model.NAME, or
+ * model.language_model.NAME (where NAME lacks "model."). The vision tower and its projector are
+ * ignored. For text without pictures, the language model alone gives the same result.
  */
 #ifndef ESP_MULTIMODAL_H
 #define ESP_MULTIMODAL_H

@@ -208,8 +208,8 @@ void esp_normalize_scratch_free(struct esp_normalize_scratch *scratch)
     *scratch = (struct esp_normalize_scratch){0};
 }
 
-/* In the Unicode standard, white space consists of some control characters and of the
- * characters in the categories of separators. */
+/* In the Unicode standard, some control characters and all characters in the separator
+ * categories (Zs, Zl, Zp) are white space. */
 size_t esp_white_space(const char *text, size_t length)
 {
     utf8proc_int32_t c = -1;

@@ -23,7 +23,7 @@ int esp_normalizer_read(struct esp_normalizer *normalizer, const cJSON *json, ch
                         size_t errlen);
 void esp_normalizer_free(struct esp_normalizer *normalizer);
 
-/* Memory that esp_normalize() uses. Initialise it with zeros. */
+/* Holds the memory that esp_normalize() uses. Initialise the struct with zeros. */
 struct esp_normalize_scratch {
     char *buffer[2];
     size_t size[2];
@@ -36,7 +36,8 @@ int esp_normalize(const struct esp_normalizer *normalizer,
                   const char **out, size_t *out_length);
 void esp_normalize_scratch_free(struct esp_normalize_scratch *scratch);
 
-/* Returns the bytes of the White_Space character at the start of a text; 0 if there is none. */
+/* If a text begins with a White_Space character, returns the length of this character in bytes;
+ * otherwise 0. */
 size_t esp_white_space(const char *text, size_t length);
 
 #endif

@@ -79,8 +79,8 @@ static enum esp_dtype dtype_of(const struct type *type, const struct esp_tensor 
     return fits && bytes_of(dtype, t) < bytes_of(t->dtype, t) ? dtype : t->dtype;
 }
 
-/* Describes the quantised matrix *to. Before the call, *to must equal the target's matrix
- * *from. If `to` is NULL, only adds up the bytes. */
+/* Changes *to, which must be equal to the target's matrix *from, into the description of the
+ * quantised matrix. If `to` is NULL, only adds up the bytes. */
 static void quantise(struct copying *c, struct esp_tensor *to, const struct esp_tensor *from,
                      bool head)
 {
@@ -185,7 +185,8 @@ static int refuse(const struct esp_model *target, const char *draft, char *err, 
                         draft);
     return esp_fail(err, errlen, ESP_E_ARGUMENT,
                     "%s is small already: a copy '%.40s' would take %.0f %% of its bytes and "
-                    "draft hardly faster; leave --draft out, or name a smaller model",
+                    "be hardly faster than the target; leave --draft out, or name a smaller "
+                    "model",
                     target->path, draft, 100 * esp_own_copy_share(target, draft));
 }
 

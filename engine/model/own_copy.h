@@ -1,6 +1,6 @@
 /* own_copy.h - a quantised copy of the target, used as its draft model (`--draft self`).
  *
- * A model that is quantised to 4 bits predicts nearly the same, and one of its passes reads a
+ * A model that is quantised to 4 bits makes nearly the same predictions, and each pass reads a
  * quarter of the bytes ("ML-SpecQD", arXiv 2503.13565, 2025). The copy has the target's shape,
  * so it can use the target's KV cache: it needs no separate file, prefill or cache.
  *

@@ -1,11 +1,11 @@
 /* pretokenize.c - see pretokenize.h.
  *
- * Every step is a split. It has a pattern that is searched for in each word of the previous
- * step, and a behaviour that decides what happens to matches and to the text between them. In
- * the Hugging Face library this is `SplitDelimiterBehavior`. Digits and GPT-2's pattern are
- * splits as well. ByteLevel must be the last step, because it maps bytes to the byte alphabet,
- * and text must be split into words before that. Metaspace, which writes spaces like
- * SentencePiece (U+2581), must be the last step, too.
+ * Every step is a split, which has a pattern and a behaviour. The pattern is searched for in
+ * each word of the previous step. The behaviour decides what happens to matches and to the text
+ * between them. In the Hugging Face library it is called `SplitDelimiterBehavior`. Digits and
+ * GPT-2's pattern are splits, too. ByteLevel must be the last step, because it maps bytes to
+ * the byte alphabet, and text must be split into words before that. Metaspace writes spaces
+ * like SentencePiece (U+2581), and must be the last step, too.
  */
 #include "engine/model/pretokenize.h"
 
@@ -78,8 +78,8 @@ static int read_split(struct esp_pretokenizer *p, const cJSON *json, char *err, 
     const int behavior = place_of(name, behavior_names, count);
     if (behavior == count)
         return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "pre_tokenizer has a Split with behavior \"%.40s\", not Removed, "
-                        "Isolated, MergedWithPrevious, MergedWithNext or Contiguous",
+                        "pre_tokenizer has a Split with behavior \"%.40s\"; it must be "
+                        "Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous",
                         name ? name : "");
     int invert = read_flag(json, "invert", -1, err, errlen);
     if (invert < 0)
@@ -236,7 +236,7 @@ static int find_parts(const struct esp_split *split, struct esp_matcher *matcher
     return ESP_OK;
 }
 
-/* Joins parts that belong together, in place, as the behaviour says. With step = 1, parts
+/* Joins neighbouring parts in place if the behaviour requires it. With step = 1, parts
  * are visited from the first to the last, and a part may be joined to the previous one. With
  * step = -1, they are visited from the last to the first, and a part may be joined to the next
  * one. */

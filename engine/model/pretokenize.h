@@ -39,7 +39,7 @@ int esp_pretokenizer_read(struct esp_pretokenizer *pretokenizer, const cJSON *js
                           bool byte_fallback, char *err, size_t errlen);
 void esp_pretokenizer_free(struct esp_pretokenizer *pretokenizer);
 
-/* Memory that esp_pretokenize() uses. Initialise it with zeros. */
+/* Holds the memory that esp_pretokenize() uses. Initialise the struct with zeros. */
 struct esp_pretokenize_scratch {
     struct esp_spans words, next, parts;
     char *spaced; /* (spaced_size) the text after adding or rewriting spaces */

@@ -1,10 +1,10 @@
 /* quantize.c - writes a model as a GGUF file with weights of another type; see quantize.h.
  *
- * 1. The model is opened and checked like a model that is run, in any format. 2. Every filled
- * slot of its description becomes a tensor of the plan, with a name, a type and an order of
- * rows. 3. The header is made from the plan and the keys. 4. The tensors are read, rounded and
- * written in order; the rounding errors are summed up. 5. The file is renamed to its final
- * name.
+ * 1. The model is opened and checked, as if it were to be run. It may have any supported
+ * format. 2. Every filled slot of its description becomes a tensor of the plan, with a name, a
+ * type and an order of rows. 3. The header is made from the plan and the keys. 4. The tensors
+ * are read, rounded and written in order; the rounding errors are summed up. 5. The file is
+ * renamed to its final name.
  *
  * Some matrices are small but important, so the mixes of 4 and 5 bits use more bits for them.
  * These are the LM head, the output matrices of recurrent layers, and the value and down
@@ -57,8 +57,8 @@ const char *esp_quantize_types(void)
     return "q8_0, q6_k, q5_k, q4_k, q4_0, mxfp4, bf16, f16, f32";
 }
 
-/* Describes one tensor of the new file. A fused tensor consists of several slots in order; a
- * tensor of experts consists of the same slot of all experts. */
+/* Describes one tensor of the new file. A fused tensor contains several slots one after the
+ * other. A tensor of experts contains the same slot of every expert. */
 struct planned {
     char name[128];
     const struct esp_tensor *fused[MOST_FUSED];
@@ -154,7 +154,7 @@ static bool is_important(const struct quantizing *q, size_t slot, int layer)
 }
 
 /* Returns whether the tensor is written as F32. That includes convolutions, which are small,
- * and the router, because it is small and decides which experts compute. */
+ * and the router, because it is small and chooses the experts. */
 static bool is_kept(const struct esp_tensor_rule *rule, int layer)
 {
     return rule->columns == ESP_ONE || rule->columns == ESP_TAPS ||
@@ -347,7 +347,7 @@ static int make_header(struct quantizing *q, struct esp_bytes *bytes)
                                 (size_t)factors * sizeof *q->factors);
         for (int i = 0; i < q->count; i++) {
             const struct planned *p = &q->planned[i];
-            const bool experts = p->first_expert != NULL; /* then the tensor has 3 dimensions */
+            const bool experts = p->first_expert != NULL; /* if true, there are 3 dimensions */
             const int64_t grouped[] = {p->groups, p->groups ? rows_of(p) / p->groups : 0};
             if (p->groups > 0) {
                 esp_gguf_put_tensor(&header, p->name, grouped, 2,
@@ -653,7 +653,7 @@ int esp_model_quantize(const char *from, const char *to, const char *type, bool 
         if (strcasecmp(mixes[i].name, type) == 0)
             q.mix = &mixes[i];
     if (!q.mix)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "there is no type %.40s; there are %s",
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "there is no type %.40s; the types are %s",
                         type, esp_quantize_types());
     int status = esp_model_open(&q.model, from, err, errlen);
     if (status < 0)

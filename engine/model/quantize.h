@@ -9,8 +9,8 @@
 
 /* Reports the size and the rounding error of the written file. */
 struct esp_quantize_report {
-    double bytes_before, bytes_after; /* size of all tensors */
-    double bits;                      /* bits per number of the matrices */
+    double bytes_before, bytes_after; /* size of all tensors in bytes, before and after */
+    double bits;                      /* average bits per number of the matrices */
     double loss;  /* relative error of all matrices: the square root of (sum of squared
                      differences / sum of squared numbers) */
     double worst; /* the largest relative error of a matrix */
@@ -23,7 +23,7 @@ struct esp_quantize_report {
      * architecture, or 0 if no layer has one. For texts longer than the window, programs such
      * as llama.cpp compute something else. */
     int ignored_window;
-    bool mtp;               /* the file has the model's MTP layer, too */
+    bool mtp;               /* true: the file has the model's MTP layer, too */
     char mtp_left_out[256]; /* why the file does not have the model's MTP layers, or "" */
 };
 

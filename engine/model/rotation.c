@@ -7,8 +7,8 @@
  *
  * Kinds of RoPE scaling:
  *   linear    positions are divided by a factor (Chen et al. 2023)
- *   dynamic   scales only positions beyond max_position_embeddings, where the context ends, so
- *             it needs no code
+ *   dynamic   scales only positions beyond max_position_embeddings. The context ends there, so
+ *             this kind needs no code
  *   llama3    long wavelengths are stretched (Llama 3.1)
  *   yarn      low frequencies are stretched, and cosine and sine scaled (Peng et al. 2023)
  *   longrope  each frequency is divided by a separate factor. There are two sets of factors

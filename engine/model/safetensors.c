@@ -81,7 +81,7 @@ static const char *read_entry(struct esp_stored *tensor, const cJSON *entry, siz
     if (cJSON_GetArraySize(offsets) != 2 || begin < 0 || end < begin)
         return "has bad data_offsets";
     if ((uint64_t)end > data_size)
-        return "lies outside the file, which may be truncated: get it again";
+        return "lies outside the file; the file may be truncated, so download it again";
     if (__builtin_mul_overflow(elements, (int64_t)type_bits(tensor->type), &bits) || bits % 8 ||
         bits / 8 != end - begin)
         return "has data_offsets that do not fit its shape and dtype";

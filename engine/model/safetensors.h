@@ -12,8 +12,8 @@
 
 #include "engine/model/stored.h"
 
-/* Opens the file `name` of the folder or, if `name` is NULL, all files of its model. Close the
- * set with esp_stored_close(). */
+/* Opens the file `name` in the folder. If `name` is NULL, opens all weight files of the model.
+ * Close the set with esp_stored_close(). */
 int esp_safetensors_open(struct esp_stored_set **set, const char *folder, const char *name,
                          char *err, size_t errlen);
 

@@ -9,8 +9,8 @@
 /* A zero-initialised struct is valid and empty. */
 struct esp_safetensors_header {
     cJSON *all;
-    size_t data; /* bytes of the tensors added so far */
-    bool failed; /* memory has run out */
+    size_t data; /* size in bytes of the tensors added so far */
+    bool failed; /* true: memory has run out */
 };
 
 /* Adds a tensor of `bytes` bytes after the tensors added so far. If `columns` is 0, the tensor

@@ -25,11 +25,11 @@
 #include "kernels/status.h"
 
 enum {
-    PATTERN_LIMIT = 1 << 16, /* bytes */
+    PATTERN_LIMIT = 1 << 16, /* maximum bytes of a pattern */
     NESTING_LIMIT = 50,      /* maximum depth of classes in classes */
     HEAP_LIMIT = 256 << 10,  /* KiB */
     STACK_LIMIT = 8 << 20,   /* bytes */
-    WINDOW = 256,            /* start positions per call */
+    WINDOW = 256,            /* maximum number of start positions per call */
 };
 
 /* Lists the characters that \w matches, for use inside a class. Outside a class, Oniguruma's \w
@@ -54,7 +54,7 @@ struct esp_matcher {
 struct translation {
     const char *p; /* the part of the pattern that is not translated yet */
     FILE *out;
-    bool group_start;    /* at the start of a group or alternative */
+    bool group_start;    /* true: at the start of a group or alternative */
     int depth;           /* nesting of groups; 1 outside all groups */
     int caseless;        /* depth of the group in which (?i) applies, or 0 */
     const char *refused; /* the unsupported syntax that was found, or NULL */

@@ -19,8 +19,8 @@ int esp_split_pattern_open(struct esp_split_pattern **pattern, const char *text,
                            char *err, size_t errlen);
 void esp_split_pattern_close(struct esp_split_pattern *pattern);
 
-/* A matcher is what a thread needs to match patterns: registers, a stack and a limit of CPU
- * time. */
+/* A matcher has the state that a thread needs for matching patterns: registers, a stack and a
+ * limit on the CPU time. */
 struct esp_matcher;
 
 /* Opens a matcher for `length` bytes of text in total. Returns NULL if there is no memory. */

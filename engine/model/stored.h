@@ -26,7 +26,7 @@ struct esp_stored {
     struct esp_tensor_file *source;
     size_t offset;    /* position of the tensor's first byte in `source` */
     const char *file; /* path of `source`, for error messages */
-    bool used;        /* the model uses the tensor; set by model.c */
+    bool used;        /* true: the model uses the tensor; set by model.c */
     /* These members describe the layout in a GGUF file. `converted`: the parts of a fused
      * matrix are consecutive, not interleaved head by head; no matrix is transposed; norms
      * include the number that esp_tensor_rule.added would add. `paired`: the rows of each head
@@ -65,8 +65,8 @@ void esp_stored_drop_file(struct esp_stored_set *set);
  * NULL if there is no memory. The pointer is valid until the next call. */
 struct esp_stored *esp_stored_add(struct esp_stored_set *set, struct esp_shard *shard,
                                   const char *name);
-/* Joins the byte tensors NAME_blocks (..., blocks, 16) and NAME_scales (..., blocks), which is
- * the form of MXFP4 in Hugging Face folders, into one tensor NAME of type MXFP4. Call it after
+/* Hugging Face folders store MXFP4 as two byte tensors, NAME_blocks (..., blocks, 16) and
+ * NAME_scales (..., blocks). Joins them into one tensor NAME of type MXFP4. Call this after
  * esp_stored_finish(). */
 int esp_stored_join_scales(struct esp_stored_set *set, char *err, size_t errlen);
 /* Sorts the tensors by name. Fails if two tensors have the same name. */
@@ -77,12 +77,13 @@ int esp_stored_finish(struct esp_stored_set *set, char *err, size_t errlen);
 void esp_stored_close(struct esp_stored_set *set);
 
 /* Closes the files after all weights have been read. Returns ESP_E_FILE if a file changed
- * meanwhile or could not be read. Then the weights must not be used. */
+ * meanwhile or could not be read. In that case, the weights must not be used. */
 int esp_stored_release(struct esp_stored_set *set, char *err, size_t errlen);
 
 /* Returns the tensor with that name, or NULL. */
 struct esp_stored *esp_stored_find(const struct esp_stored_set *set, const char *name);
-/* Returns the number of tensors that the model does not use. Sets *first to the name of one. */
+/* Returns the number of tensors that the model does not use. Sets *first to the name of the
+ * first unused tensor. */
 int esp_stored_unused(const struct esp_stored_set *set, const char **first);
 /* Returns whether the name of any tensor starts with `prefix`. */
 bool esp_stored_has_prefix(const struct esp_stored_set *set, const char *prefix);

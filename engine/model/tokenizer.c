@@ -120,8 +120,8 @@ static bool decodes_bytes(const cJSON *decoder, bool byte_fallback, const char *
     return false;
 }
 
-/* Refuses a decoder that does anything other than write the bytes of the tokens, because this
- * tokenizer always decodes a token to its bytes, even if they are only a part of a
+/* Refuses a decoder that does anything other than write the bytes of the tokens. The reason is
+ * that this tokenizer always decodes a token to its bytes, even if they are only a part of a
  * character. */
 static int check_decoder(const cJSON *decoder, bool byte_fallback, char *err, size_t errlen)
 {

@@ -366,7 +366,7 @@ static int step(struct machine *m, char code)
 
 static int run(struct machine *m)
 {
-    /* The size in bytes of the number that follows each instruction. 0 means no number. */
+    /* Lists the size in bytes of the number that follows each instruction; 0: no number. */
     static const unsigned char numbered[256] = {
         ['K'] = 1, ['M'] = 2, ['J'] = 4, [0x8a] = 1, ['X'] = 4,  [0x8c] = 1,
         ['q'] = 1, ['r'] = 4, ['h'] = 1, ['j'] = 4,  [0x80] = 1, [0x95] = 8};

@@ -1,9 +1,9 @@
 /* translation.c - compares two vocabularies; see translation.h.
  *
- * Both files are untrusted. If a token of the target has no bytes, or the draft has no tokens
- * for its bytes, the draft reads the token as the end of a text. Two tokens are shared only if
- * each is the partner of the other. Therefore no token of the draft is listed twice, even if a
- * file has the same bytes twice.
+ * Both files are untrusted. A token of the target may have no bytes, or bytes for which the
+ * draft has no tokens. The draft then reads the token as the end of a text. Two tokens are
+ * shared only if each is the partner of the other. Therefore no token of the draft is listed
+ * twice, even if a file has the same bytes twice.
  */
 #include "engine/model/translation.h"
 

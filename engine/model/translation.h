@@ -12,9 +12,9 @@
  * its own token with the same bytes. If it has no such token, it reads the tokens that its BPE
  * makes of these bytes.
  *
- *  - Bytes are compared, not the spelling in the file. So U+0120 of a byte-level vocabulary and
- *    U+2581 of SentencePiece are both a space, and a token that is only a part of a character
- *    is shared only with a token of exactly the same bytes.
+ *  - Bytes are compared, not the spelling in the file. Therefore U+0120 of a byte-level
+ *    vocabulary and U+2581 of SentencePiece are both a space. A token that is only a part of a
+ *    character is shared only with a token of exactly the same bytes.
  *  - Tokens that end a text are shared whatever their names are. Other special tokens are
  *    shared if they have the same name. Each of the two models has its own token before every
  *    text (BOS), which is never drafted.
@@ -40,7 +40,7 @@ struct esp_translation {
     int32_t *spelled; /* (begin[tokens]) tokens of the draft */
     int32_t lead;     /* the draft's token before every text, if the target has none; else -1 */
     int shared;
-    int32_t *output_token; /* (shared) the target's tokens that are shared, ascending */
+    int32_t *output_token; /* (shared) the shared tokens, as ids of the target, ascending */
     int32_t *output_row;   /* (shared) the draft's token for each output_token, all different */
     double text_share;     /* fraction of a sample text's tokens that are shared */
 };

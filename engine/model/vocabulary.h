@@ -26,7 +26,7 @@ enum {
     ESP_TOKEN_ADDED = 2,
     ESP_TOKEN_SPECIAL = 4,
     ESP_TOKEN_NORMALIZED = 8,   /* an added token that is found after normalization */
-    ESP_TOKEN_SINGLE_WORD = 16, /* an added token that no word character may touch */
+    ESP_TOKEN_SINGLE_WORD = 16, /* an added token that must not touch a word character */
     ESP_TOKEN_LSTRIP = 32,      /* an added token that includes the white space before it */
     ESP_TOKEN_RSTRIP = 64,      /* an added token that includes the white space after it */
 };

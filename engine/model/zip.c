@@ -59,9 +59,8 @@ static int find_directory(struct place *place, struct esp_tensor_file *file, siz
         at--;
     int status = ESP_OK;
     if (at == 0) {
-        status =
-            esp_fail(err, errlen, ESP_E_FORMAT,
-                     "%s is not a zip archive of PyTorch 1.6 or later, or is truncated", path);
+        status = esp_fail(err, errlen, ESP_E_FORMAT,
+                          "%s is truncated, or was not written by PyTorch 1.6 or later", path);
     } else {
         const char *end = bytes + at - 1;
         *place = (struct place){esp_little_endian(end + 16, 4), esp_little_endian(end + 12, 4),

@@ -10,7 +10,7 @@
 #include "kernels/kernels.h"
 
 struct esp_zip_entry {
-    const char *name;    /* not NUL-terminated; belongs to the archive */
+    const char *name;    /* not NUL-terminated; owned by struct esp_zip */
     size_t length;       /* length of the name */
     size_t offset, size; /* position and size of the contents in the file */
 };

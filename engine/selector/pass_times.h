@@ -12,7 +12,7 @@
 
 enum { ESP_TIME_ROWS = 7, ESP_TIME_LENGTHS = 4, ESP_TIME_DRAFT_ROWS = 4 };
 
-/* The row counts for which the target is timed. The draft is timed for 1 to
+/* Lists the row counts for which the target is timed. The draft is timed for 1 to
  * ESP_TIME_DRAFT_ROWS rows. */
 extern const int esp_time_rows[ESP_TIME_ROWS];
 
@@ -32,15 +32,15 @@ void esp_nominal_times(struct esp_pass_times *times);
 /* Returns whether all times are finite and positive, and the lengths are ascending. */
 bool esp_pass_times_sound(const struct esp_pass_times *times);
 
-/* These functions return the seconds of one pass over `rows` rows after `length` tokens: t_q
- * (draft) and t_p (target). */
+/* These functions return how many seconds one pass over `rows` rows takes after `length`
+ * tokens: t_q for the draft, t_p for the target. */
 double esp_time_draft(const struct esp_pass_times *times, int rows, double length);
 double esp_time_target(const struct esp_pass_times *times, int rows, double length);
 
-/* Returns the seconds, without `choice`, that all passes of an iteration with this action take
- * after `length` tokens (delayed-tree-expansion, eq. 11). There are three differences from the
- * paper. The time of a pass also depends on its rows, which matters on a processor. The pass
- * over the branching node has one row. The pass over the root is always made, because the
+/* Returns how many seconds all passes of an iteration with this action take after `length`
+ * tokens, without `choice` (delayed-tree-expansion, eq. 11). There are three differences from
+ * the paper. The time of a pass also depends on its rows, which matters on a processor. The
+ * pass over the branching node has one row. The pass over the root is always made, because the
  * selector reads its result. */
 double esp_time_of_action(const struct esp_pass_times *times, struct esp_action action,
                           int length);

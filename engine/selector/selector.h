@@ -33,13 +33,12 @@ enum {
     ESP_SELECTOR_NARROW_WIDTH = 32,
 };
 
-/* The hidden states that the network reads: h_prev of the target and of the draft, and h_cur of
+/* Lists the hidden states that the network reads: h_prev of target and draft, and h_cur of
  * the draft. */
 enum esp_selector_state { ESP_SELECTOR_H_TARGET, ESP_SELECTOR_H_DRAFT, ESP_SELECTOR_H_ROOT };
 
-/* The tensors in memory order: X(identifier, name in the file, inputs, outputs). The numbers of
- * inputs and outputs are named in enum size of selector.c. A matrix has a row for each
- * input. */
+/* Lists the tensors in memory order: X(identifier, name in the file, inputs, outputs). `inputs`
+ * and `outputs` are members of enum size in selector.c. A matrix has a row for each input. */
 #define ESP_SELECTOR_TENSORS(X)                                                                \
     X(TARGET, "target.weight", TARGET_HIDDEN, WIDTH)                                           \
     X(TARGET_BIAS, "target.bias", ONE, WIDTH)                                                  \
@@ -70,7 +69,7 @@ enum esp_selector_tensor {
 enum { ESP_SELECTOR_PER_STATE = ESP_SELECTOR_DRAFT - ESP_SELECTOR_TARGET };
 
 struct esp_selector_shape {
-    int hidden[ESP_SELECTOR_STATES]; /* width of each hidden state */
+    int hidden[ESP_SELECTOR_STATES]; /* number of values in each hidden state */
 };
 
 struct esp_selector_part {
@@ -95,7 +94,7 @@ size_t esp_selector_count(const struct esp_selector_shape *shape);
 
 enum { ESP_RULE_NAME = 32, ESP_SELECTOR_NAME = 96 };
 
-/* What the selector maximises: tokens per second; tokens per iteration; or tokens per second
+/* Says what a selector maximises: tokens per second; tokens per iteration; or tokens per second
  * with esp_nominal_times(), where an additional row costs little compared with a pass. */
 enum esp_goal { ESP_GOAL_SPEED, ESP_GOAL_TOKENS, ESP_GOAL_CHEAP_ROWS, ESP_GOALS };
 #define ESP_GOAL_NAMES "speed|tokens|cheap-rows"
@@ -106,10 +105,10 @@ struct esp_selector {
     uint64_t sources; /* esp_engine.sources of the models that it was trained with */
     uint64_t costs;   /* esp_engine.pair of the models whose passes were timed; 0: not timed */
     struct esp_selector_shape shape;
-    float mean[ESP_SCALARS], deviation[ESP_SCALARS]; /* of each scalar in training */
+    float mean[ESP_SCALARS], deviation[ESP_SCALARS]; /* of each scalar in the training data */
     struct esp_pass_times times;
-    int first;      /* the action right after a prompt, when the models have computed nothing
-                       yet */
+    int first;      /* the action that is taken right after a prompt, before any pass of the
+                       models */
     float *weights; /* (esp_selector_count()) */
     /* (ESP_SELECTOR_NARROW_WIDTH + 1, ESP_ACTIONS) a linear layer that computes the expected
      * tokens of an action from the network's narrow layer; the last row is the bias. */

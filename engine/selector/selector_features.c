@@ -12,8 +12,8 @@
 
 enum { LANES = 16, SUMS = ESP_FEATURE_DISTANCE + 1 };
 
-/* Vectors of 16 numbers. On processors with narrower registers, the compiler uses several
- * registers for each. */
+/* These types are vectors of 16 numbers. On processors with narrower registers, the compiler
+ * uses several registers for each vector. */
 typedef float lanes __attribute__((vector_size(4 * LANES)));
 typedef int32_t lanes_int __attribute__((vector_size(4 * LANES)));
 typedef uint32_t lanes_bits __attribute__((vector_size(4 * LANES)));
@@ -38,8 +38,8 @@ INLINE void take_log2(lanes *y, const lanes *x)
     *y = __builtin_convertvector(exponent, lanes) + series;
 }
 
-/* Adds the contribution of LANES tokens to the sums, which are indexed by enum esp_feature. x:
- * p, q and q_root. */
+/* Adds the contribution of LANES tokens to the sums, which are indexed by enum esp_feature. `x`
+ * has the three distributions p, q and q_root. */
 INLINE void add(lanes sums[SUMS], const float *const x[3], int at)
 {
     lanes value[3], log[3];
@@ -75,7 +75,7 @@ INLINE void add_all(const float *const x[3], int n, float features[ESP_SCALARS])
     }
 }
 
-/* Defines add_all() compiled for an instruction set. */
+/* Defines a version of add_all() that is compiled for an instruction set. */
 #define ADD_ON(name, ...)                                                                      \
     __VA_ARGS__ static void name(const float *const x[3], int n, float features[ESP_SCALARS])  \
     {                                                                                          \

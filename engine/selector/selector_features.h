@@ -2,8 +2,8 @@
  * to the hidden states (delayed-tree-expansion, app. E).
  *
  * p and q are the distributions of target and draft after the token before the root, and
- * q_root is the draft's distribution after the root. All of them are tempered, as for sampling
- * the text.
+ * q_root is the draft's distribution after the root. All of them are tempered in the same way
+ * as for sampling the text.
  */
 #ifndef ESP_SELECTOR_FEATURES_H
 #define ESP_SELECTOR_FEATURES_H

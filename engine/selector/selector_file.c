@@ -1,9 +1,9 @@
 /* selector_file.c - reads and writes files of selectors; see selector.h.
  *
- * Tensors: `rule`, `goal`, `sources` and `costs` (bytes of text), `scalars.mean`,
- * `scalars.deviation`, `times.length`, `times.draft`, `times.target`, `times.choice`, `first`,
- * `value`, and the tensors of the network. A matrix NAME is I8 (inputs, outputs) with F32
- * (outputs) in NAME.scale; everything else is F32.
+ * The tensors `rule`, `goal`, `sources` and `costs` are bytes of text. The other tensors are
+ * `scalars.mean`, `scalars.deviation`, `times.length`, `times.draft`, `times.target`,
+ * `times.choice`, `first`, `value`, and the tensors of the network. A matrix NAME is I8
+ * (inputs, outputs), and NAME.scale has its scales, F32 (outputs). All other numbers are F32.
  */
 #include "engine/selector/selector.h"
 
@@ -28,7 +28,8 @@ enum { VALUES = ESP_SELECTOR_NARROW_WIDTH + 1 };
 static const struct esp_selector_part value_part = {"value", VALUES, ESP_ACTIONS, 0,
                                                     VALUES *ESP_ACTIONS};
 
-/* The tensors that are arrays of floats in struct esp_selector. columns = 0 means a vector. */
+/* Lists the tensors that are arrays of floats in struct esp_selector. If `columns` is 0, the
+ * tensor is a vector. */
 static const struct {
     const char *name;
     size_t offset;
@@ -75,7 +76,7 @@ struct writer {
     size_t room;
 };
 
-/* Adds the next tensor, which has `length` bytes. columns = 0 means a vector. */
+/* Adds the next tensor, which has `length` bytes. If `columns` is 0, it is a vector. */
 static void put(struct writer *w, const char *name, const char *type, int rows, int columns,
                 const void *bytes, size_t length)
 {
@@ -235,8 +236,8 @@ static void get_matrix(struct reader *r, const struct esp_selector_part *part, f
     free(scales);
 }
 
-/* Reads a text with the length of `wants`. Returns whether the file has such a text that
- * differs from `wants`. */
+/* Reads the text in tensor `name`, which must be as long as `wants`. Returns true if the text
+ * could be read and differs from `wants`. */
 static bool differs(struct reader *r, const char *name, const char *wants)
 {
     char has[NAME] = "";
@@ -273,7 +274,7 @@ static void get_all(struct reader *r, struct esp_selector *s)
         if (r->status == ESP_OK && !(s->deviation[i] > 0))
             complain(r, "scalars.deviation", "has a value that is not above 0");
     if (r->status == ESP_OK && !esp_pass_times_sound(&s->times))
-        complain(r, "times.target", "or another time is not above 0");
+        complain(r, "times.target", "or another tensor of times has an invalid value");
     get_floats(r, "first", 1, &first);
     s->first = (int)first;
     if (r->status == ESP_OK && !(first >= 0 && first < ESP_ACTIONS))

@@ -1,9 +1,9 @@
 /* hash.h - computes hashes for all hash tables with untrusted keys.
  *
  * The function is SipHash-1-3 (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012)
- * with a random key per process. Nobody who does not know the random key can choose table keys
- * that collide, so no file can make a table slow. A hash differs from run to run. Do not store
- * it, and do not let any output depend on the order of a table.
+ * with a random key per process. Choosing table keys that collide requires the random key, so
+ * no file can make a table slow. A hash differs from run to run. Do not store it, and do not
+ * let any output depend on the order of a table.
  */
 #ifndef ESP_HASH_H
 #define ESP_HASH_H

@@ -24,13 +24,13 @@ enum { ESP_MAX_PARAMS = 32, ESP_PARAM_TEXT = 64 };
 struct esp_param {
     const char *name; /* NULL ends the table */
     enum esp_param_type type;
-    double minimum, maximum, value; /* range and default; for a choice, its index */
+    double minimum, maximum, value; /* range and default; a choice is stored as its index */
     const char *choices;            /* "a|b|c" for ESP_CHOICE */
     const char *text;               /* default of ESP_TEXT */
-    const char *help;               /* one line */
+    const char *help;               /* one line of text */
 };
 
-/* The values of the parameters in one table. The struct is plain data, so a change can be tried
+/* Holds the values of the parameters in one table. It is plain data, so a change can be tried
  * in a copy. */
 struct esp_params {
     const struct esp_param *table; /* NULL means no parameters */

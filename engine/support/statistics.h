@@ -3,7 +3,7 @@
 #ifndef ESP_STATISTICS_H
 #define ESP_STATISTICS_H
 
-/* The outcome of a test. `p` is the probability that chance alone gives a chi-square this
+/* Holds the result of a test. `p` is the probability that chance alone gives a chi-square this
  * large. */
 struct esp_chi_square {
     double value;

@@ -1,4 +1,5 @@
-/* suggestion.h - finds the closest name to a mistyped one: "did you mean dynatree?". */
+/* suggestion.h - finds the existing name that is closest to a mistyped name, for messages such
+ * as "did you mean dynatree?". */
 #ifndef ESP_SUGGESTION_H
 #define ESP_SUGGESTION_H
 

@@ -26,7 +26,7 @@ struct esp_utf8_stream {
     char pending[4]; /* (held) the well-formed beginning of a character */
 };
 
-/* Number of bytes that `out` needs for a push of `length` bytes, or for a flush (length 0). */
+/* The size that `out` needs for a push of `length` bytes, or for a flush (length 0). */
 #define ESP_UTF8_ROOM(length) (3 * ((size_t)(length) + 3))
 
 /* Takes `length` bytes and writes all characters that are complete. Returns the number of bytes

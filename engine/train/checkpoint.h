@@ -12,7 +12,7 @@
 #include "engine/train/parameters.h"
 
 struct esp_progress_state {
-    int64_t step, steps; /* steps done, total number of steps */
+    int64_t step, steps; /* step: number of steps done; steps: total number */
     float *loss;         /* (steps) loss of each step so far */
 };
 

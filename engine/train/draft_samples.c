@@ -19,7 +19,7 @@
 #include "engine/support/write_file.h"
 #include "kernels/status.h"
 
-enum { LARGEST = 256 << 20, HEADER = 16, LONG_TOKEN = 16 /* bytes; longer than average */ };
+enum { LARGEST = 256 << 20, HEADER = 16, LONG_TOKEN = 16 /* bytes; most tokens are shorter */ };
 static const char MAGIC[8] = {'E', 'S', 'P', 'F', 'E', 'A', '0', '1'};
 
 /* ------------------------------------------------------------------ the text */

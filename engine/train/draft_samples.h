@@ -9,7 +9,7 @@ struct esp_draft_samples {
     struct esp_teacher_shape shape;
     int32_t *token; /* (count, length) */
     int count;
-    int fd; /* the open file; -1 means not open */
+    int fd; /* the file of samples; -1 means not open */
     char path[4096];
     uint64_t fingerprint; /* hash of the tokens */
 };
@@ -25,8 +25,9 @@ void esp_draft_samples_close(struct esp_draft_samples *samples);
 /* Called after each piece. Return false to stop. */
 typedef bool esp_draft_samples_progress(void *user, int64_t done, int64_t total);
 
-/* Runs the target over all pieces and stores the samples at `path`, unless there is a file
- * with this fingerprint. Then opens the file. A new file appears only when it is complete. */
+/* Runs the target over all pieces and stores the samples at `path`, unless a file with this
+ * fingerprint is already there. Then opens the file. A new file appears only when it is
+ * complete. */
 int esp_draft_samples_make(struct esp_draft_samples *samples, const char *path,
                            uint64_t fingerprint, const struct esp_model *target, int threads,
                            esp_draft_samples_progress *progress, void *user, char *err,

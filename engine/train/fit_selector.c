@@ -29,8 +29,9 @@ struct fit {
     const struct esp_selector_fit *of;
     struct esp_selector *selector;
     struct esp_selector_net net;
-    void *memory;               /* one allocation that contains the arrays below */
-    int *train, *apart, *order; /* indices of samples: training; held out; training, shuffled */
+    void *memory;       /* one allocation that contains the arrays below */
+    int *train, *apart; /* indices of the training samples and of the held-out samples */
+    int *order;         /* the training samples in random order */
     int train_count, apart_count;
     float *seconds; /* (samples, ESP_ACTIONS) time of an iteration, including `choice` */
     float choice;   /* time that the selector itself takes; static trees do not need it */
@@ -100,7 +101,8 @@ static bool split(struct fit *f)
     return true;
 }
 
-/* Sums over a set of samples: the tokens that the chosen actions gained, and their time. */
+/* Holds two sums over a set of samples: the tokens that the chosen actions gained, and the
+ * seconds that they took. */
 struct tally {
     double tokens, seconds;
     int samples;

@@ -18,8 +18,8 @@ struct esp_selector_fit {
 
 /* Trains the selector and prepares it for use. The caller must have opened the selector with
  * esp_selector_open() and have set the members that identify it. The samples of every eighth
- * group of pieces are held out. On these samples the selector is compared with static actions,
- * and training->result is called for each sampling setting, then for all together. */
+ * group of pieces are held out. On these samples the selector is compared with static actions.
+ * training->result is called once for each sampling setting, then once for all settings. */
 int esp_selector_fit(const struct esp_selector_fit *fit, struct esp_selector *selector);
 
 #endif

@@ -21,7 +21,7 @@ struct esp_batch_shape {
     int texts;            /* maximum number of texts in a batch */
     bool head;            /* true: a draft head; false: a draft model */
     enum esp_paths paths; /* which paths follow the rows of the texts */
-    int depth;            /* passes along a path, including the pass of the root */
+    int depth;            /* number of passes along a path, including the pass of the root */
     int every;            /* every n-th token is a root */
     double noise;         /* width of the uniform noise added to the features of texts */
 };

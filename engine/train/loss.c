@@ -1,7 +1,8 @@
 /* loss.c - computes the losses of EAGLE, HASS and TALF; see loss.h.
  *
  * The logits of all rows would take more memory than everything else, so rows are processed in
- * chunks: logits of both models, the loss, and the gradient back through the LM head.
+ * chunks. For each chunk, this file computes the logits of both models and the loss. It then
+ * computes the gradients of the draft's hidden states and of its LM head.
  */
 #include "engine/train/loss.h"
 

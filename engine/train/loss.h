@@ -1,29 +1,29 @@
 /* loss.h - computes the losses of EAGLE, HASS and TALF.
  *
- * All three sum -sum_v p(v) log q(v) over rows, where p is the target's distribution after the
- * tokens of a row and q is the draft's ("SALF & TALF", section 2.2 and algorithm 1). EAGLE and
- * HASS add the distance of the features; HASS counts the ten likeliest tokens twice (Zhang et
- * al., "Learning Harmonized Representations for Speculative Sampling", 2025). The three losses
- * also differ in their rows. EAGLE has the rows of the text. HASS adds the text again, with the
- * draft's own features. TALF adds trees that the target grew.
+ * All three losses sum -sum_v p(v) log q(v) over rows ("SALF & TALF", section 2.2 and algorithm
+ * 1). Here p is the target's distribution after the tokens of a row, and q is the draft's
+ * distribution. EAGLE and HASS add the distance of the features. HASS counts the ten likeliest
+ * tokens twice (Zhang et al., "Learning Harmonized Representations for Speculative Sampling",
+ * 2025). The three losses also differ in their rows. EAGLE has the rows of the text. HASS adds
+ * the text again, with the draft's own features. TALF adds trees that the target grew.
  */
 #ifndef ESP_TRAIN_LOSS_H
 #define ESP_TRAIN_LOSS_H
 
 #include "engine/train/operations.h"
 
-/* The weights of the terms of a loss. cls: -sum p log q over all tokens. reg: the distance of
- * the features. distil: -sum p log q over the likeliest tokens only, added to the first
- * term. */
+/* Holds the weight of each term of a loss. cls: -sum p log q over all tokens. reg: the distance
+ * of the features. distil: -sum p log q over the likeliest tokens only, in addition to the
+ * first term. */
 struct esp_loss_weights {
     double cls, reg, distil;
-    int top;     /* number of the likeliest tokens in `distil` */
+    int top;     /* number of likeliest tokens in `distil` */
     bool smooth; /* the distance of the features is smooth L1; else it is L1 */
 };
 
 enum { ESP_LOSS_DEPTHS = 16 };
 
-/* The results of a loss: sums over the rows at each depth below the text. */
+/* Holds the results of a loss: sums over the rows at each depth below the text. */
 struct esp_loss_sums {
     double rows[ESP_LOSS_DEPTHS];    /* number of rows */
     double loss[ESP_LOSS_DEPTHS];    /* all terms, with their weights */
@@ -39,17 +39,17 @@ struct esp_loss_input {
     const int32_t *depth; /* (rows) depth below the text */
     int hidden;           /* hidden size of the draft */
     const float *out;     /* (rows, hidden) the draft's last hidden states */
-    const float *head;    /* (vocabulary, hidden) the matrix from hidden states to logits */
+    const float *head;    /* (vocabulary, hidden) the draft's LM head */
     int target_hidden;
     const float *feature;     /* (rows, target_hidden) the target's states for the same
                                  tokens */
-    const float *target_head; /* (vocabulary, target_hidden) the target's matrix to logits */
+    const float *target_head; /* (vocabulary, target_hidden) the target's LM head */
     float *d_out;             /* (rows, hidden) the gradient is added to this; NULL: only the
                                  sums are computed */
     float *d_head;            /* (vocabulary, hidden) the gradient is added to this; or NULL */
 };
 
-struct esp_loss_memory; /* memory for the logits of some rows */
+struct esp_loss_memory; /* memory for the logits of one chunk of rows */
 
 int esp_loss_open(struct esp_loss_memory **memory, int vocabulary, char *err, size_t errlen);
 void esp_loss_close(struct esp_loss_memory *memory);

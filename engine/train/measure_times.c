@@ -1,12 +1,12 @@
 /* measure_times.c - measures the times of passes on this machine; see pass_times.h.
  *
  * The selector itself is timed, too, with random weights. All passes are timed in turn, round
- * after round, and the fastest time of each is used. If the machine is slow for some seconds,
- * this therefore does not make the passes of one size look expensive.
+ * after round, and the fastest time of each is used. Therefore, even if the machine is slow for
+ * some seconds, passes of one size do not look more expensive than the others.
  *
- * The time of a pass includes what follows it in an iteration: softmax and a draw below each
- * row after a draft pass, softmax after a target pass. The text before a pass does not affect
- * its time, so the text consists of token 0 repeated.
+ * The time of a pass includes the work that follows it in an iteration. After a draft pass this
+ * is a softmax and a draw for each row; after a target pass it is a softmax. The text before a
+ * pass does not affect its time, so the text consists of token 0 repeated.
  */
 #include "engine/train/selector_samples.h"
 

@@ -18,7 +18,7 @@
 
 enum { QUERIES_TOGETHER = 48 };
 
-/* A matrix with `width` numbers for each row of the batch. */
+/* Describes a matrix with `width` numbers for each row of the batch. */
 struct matrix {
     float *at; /* (rows, width) */
     int width;
@@ -32,8 +32,8 @@ struct layer_memory {
 };
 
 struct esp_network_memory {
-    struct matrix input, dinput; /* input: embedding and feature, for a draft head; dinput: its
-                                    gradients */
+    struct matrix input, dinput; /* for a draft head. input: embedding and feature; dinput: the
+                                    gradients of input */
     struct matrix out, final_factor, cosine, sine, d_out, dq, dnormed, dffn, dattended;
     struct matrix dx; /* in the forward direction: the input of the final norm, if there is
                          one */
@@ -332,8 +332,8 @@ static void rotate(struct step *s, struct matrix x)
 
 /* ------------------------------------------------------------------ attention */
 
-/* Returns the row after the last one, in this pass, that belongs to the same text as row
- * `row`. */
+/* Finds the last row of this pass that belongs to the same text as row `row`. Returns the index
+ * after that row. */
 static int text_end(const struct step *s, int row)
 {
     int end = row + 1;

@@ -3,8 +3,8 @@
  * The layers are Llama's: RMSNorm, grouped-query attention with RoPE, SwiGLU (family_llama.c).
  * A draft model reads the embedding of a token. A draft head reads the output of layer fc,
  * which has the input [embedding, feature]. The feature is the hidden state of the target, or
- * of the head itself, at the row before (Li et al., "EAGLE", 2024, section 4.1). The LM head is
- * in loss.h.
+ * of the head itself, at the previous row (Li et al., "EAGLE", 2024, section 4.1). The LM head
+ * is in loss.h.
  *
  * A batch has rows of several texts and of trees on these texts. It is computed in passes. Pass
  * 0 has the tokens of the texts. Pass d has the tree nodes at depth d, which read outputs of
@@ -25,8 +25,8 @@ enum { ESP_MAX_PASSES = 16 };
 
 struct esp_network_shape {
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary;
-    bool features; /* true: a draft head. Layer fc comes first, and there is no first and no
-                      final norm. The embedding is the target's, and is not trained. */
+    bool features; /* true: a draft head. Layer fc comes first, and there is neither a first nor
+                      a final norm. The embedding is the target's, and is not trained. */
     bool fc_bias, qkv_bias;
     bool tied;                      /* true: a draft model that uses its embedding as LM head */
     float epsilon;                  /* epsilon of the norms */
@@ -39,8 +39,8 @@ struct esp_training_rows {
     int extras;                   /* maximum number of extra rows that a row sees */
     int32_t *token, *position;
     int32_t *parent;      /* row of an earlier pass whose output is the row's feature; or -1 */
-    int32_t *first;       /* first row of its text, in pass 0 */
-    int32_t *seen;        /* number of rows of the text that the row sees, counted from
+    int32_t *first;       /* the first row in pass 0 of the text that the row belongs to */
+    int32_t *seen;        /* the row sees this many rows of its text, beginning with row
                              `first` */
     int32_t *extra;       /* (count, extras) rows counted from `first`; -1 means no more */
     const float *feature; /* (pass_end[0], hidden) the target's features for pass 0, or NULL */
@@ -55,7 +55,7 @@ struct esp_network_layer {
     struct esp_network_linear query, key, value, output, gate, up, down;
 };
 
-struct esp_network_memory; /* values and gradients of one batch */
+struct esp_network_memory; /* the activations and gradients of one batch */
 
 struct esp_network {
     struct esp_network_shape shape;
@@ -76,8 +76,8 @@ int esp_network_open(struct esp_network *network, const struct esp_network_shape
                      size_t errlen);
 void esp_network_close(struct esp_network *network);
 
-/* Runs all rows. Returns the outputs (count, hidden), valid until the next call; NULL if there
- * is no memory. */
+/* Runs all rows. Returns the outputs (count, hidden), which are valid until the next call.
+ * Returns NULL if there is no memory. */
 const float *esp_network_forward(struct esp_network *network,
                                  const struct esp_training_rows *rows);
 

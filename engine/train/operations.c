@@ -153,14 +153,14 @@ static void multiply(struct esp_workers *w, const struct esp_gemm *g)
     esp_workers_share(w, (whole + p.piece - 1) / p.piece, gemm_part, &p);
 }
 
-/* The data that the threads work on; each operation uses some of them. */
+/* Lists the data that the threads work on. Each operation uses some of these members. */
 struct operands {
     const struct esp_cpu_gradients *gradients;
     float *out, *more;
     const float *x, *y, *weight, *bias;
     float *factor;
     int rows;
-    size_t n; /* numbers in a row */
+    size_t n; /* number of values in a row */
     float epsilon;
 };
 

@@ -3,8 +3,8 @@
  *
  * Matrices are stored by rows without padding. A linear layer is y = W x + b with W (out, in).
  * For a loss L(y), dx = W^T dy, dW = sum dy x^T and db = sum dy, where the sums go over rows.
- * Every function divides its work such that results are bit-identical for any number of
- * threads.
+ * The way in which a function divides its work does not change any result: results are
+ * bit-identical for any number of threads.
  */
 #ifndef ESP_TRAIN_OPERATIONS_H
 #define ESP_TRAIN_OPERATIONS_H
@@ -18,12 +18,12 @@ int esp_workers_open(struct esp_workers **workers, int threads, char *err, size_
 void esp_workers_close(struct esp_workers *workers);
 const struct esp_cpu_gradients *esp_workers_gradients(const struct esp_workers *workers);
 
-/* Calls run(arg, begin, end, scratch) for parts that together cover 0..count-1. `scratch` is
- * memory of the thread, ESP_WORKER_SCRATCH floats or more. */
+/* Calls run(arg, begin, end, scratch) for parts that together cover 0..count-1. `scratch`
+ * belongs to the thread and has ESP_WORKER_SCRATCH floats or more. */
 enum { ESP_WORKER_SCRATCH = ESP_GEMM_SCRATCH };
 void esp_workers_share(struct esp_workers *workers, int count,
                        void (*run)(void *arg, int begin, int end, float *scratch), void *arg);
-/* Calls run(arg, task, scratch) for each of `count` tasks. Tasks can differ in time. If a
+/* Calls run(arg, task, scratch) for each of `count` tasks, which can take different times. If a
  * task needs more scratch memory, call esp_workers_reserve() first. */
 void esp_workers_each(struct esp_workers *workers, int count,
                       void (*run)(void *arg, int task, float *scratch), void *arg);

@@ -3,8 +3,8 @@
  *
  * There is one array for all values, one for all gradients and one for each kind of moment. A
  * step or a sum of squares therefore processes whole arrays. Values and moments are next to
- * each other, because a checkpoint stores them. A parameter begins at a multiple of 16 floats;
- * the padding stays zero.
+ * each other, so that a checkpoint can copy all of them together. A parameter begins at a
+ * multiple of 16 floats; the padding stays zero.
  */
 #ifndef ESP_TRAIN_PARAMETERS_H
 #define ESP_TRAIN_PARAMETERS_H
@@ -26,8 +26,8 @@ struct esp_parameter {
 struct esp_parameters {
     struct esp_parameter *list;
     int count, room;
-    bool incomplete;       /* a parameter could not be added for lack of memory */
-    size_t total;          /* floats in each array */
+    bool incomplete;       /* true: a parameter could not be added for lack of memory */
+    size_t total;          /* number of floats in each array */
     float *value;          /* (total) the weights; the memory of all four arrays begins here */
     float *first, *second; /* (total) AdamW's running means of the gradient and its square */
     float *gradient;       /* (total) */
@@ -59,7 +59,7 @@ static inline size_t esp_parameter_size(const struct esp_parameter *p)
 
 /* ------------------------------------------------------------------ steps */
 
-/* The settings of AdamW, with a warm-up, a cosine schedule and clipped gradients. */
+/* Holds the settings of AdamW, with a warm-up, a cosine schedule and clipped gradients. */
 struct esp_optimizer {
     double rate; /* the largest learning rate */
     double beta1, beta2, epsilon, decay;

@@ -1,5 +1,5 @@
-/* presets.c - lists the losses by name. A new loss is a table of its parameters and a line in
- * `losses`.
+/* presets.c - lists the losses by name. To add a loss, add a table of its parameters and an
+ * entry of `losses`.
  *
  * Defaults are the papers' values. If a paper leaves a value open, the default is the value in
  * the released code (EAGLE's code: `eagle:cls=0.1,smooth=yes,noise=0.2`), or the help says so.
@@ -16,7 +16,7 @@
 #include "engine/train/train_draft.h"
 #include "kernels/status.h"
 
-/* Parameters that several losses share. */
+/* These parameters are shared by several losses. */
 #define CLS "cls", ESP_REAL, 0, 1000, 10, .help = "weight of -sum p log q"
 #define REG "reg", ESP_REAL, 0, 1000, 1, .help = "weight of the mean L1 distance of features"
 #define SMOOTH "smooth", ESP_FLAG, 0, 1, 0, .help = "use smooth L1 for the distance of features"

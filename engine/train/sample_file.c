@@ -32,7 +32,8 @@ static bool reserve(struct esp_sample_file *f, int more)
     return true;
 }
 
-/* Adds `count` samples, which are already in memory after the last one, as the next piece. */
+/* Counts `count` more samples as the next piece. They must already be in memory, after the
+ * previous samples. */
 static void take(struct esp_sample_file *f, int count)
 {
     for (int i = 0; i < count; i++)

@@ -11,7 +11,7 @@
 
 struct esp_sample_header {
     char magic[8];
-    uint64_t pair, text, seed; /* hash of the models, hash of the text, the seed */
+    uint64_t pair, text, seed; /* pair: hash of the models; text: hash of the text */
     struct esp_sample_layout layout;
     int32_t context;
     char names[128]; /* names of the verifiers */
@@ -26,14 +26,13 @@ struct esp_sample_file {
     float *samples;
     int *piece;
     int count, room;
-    size_t size; /* floats per sample */
+    size_t size; /* number of floats per sample */
 };
 
 /* Opens or creates the file; close it even if that fails. `path` must outlive *file. The
- * caller sets all of *header except magic and `times`. If the file exists and its header
- * differs, that is an error; otherwise its times are read into *header. For a new file
- * times.length[0] is set to 0, and the caller must measure the times and call
- * esp_sample_file_begin(). */
+ * caller sets all of *header except magic and `times`. If the file exists, its header must
+ * equal *header; then its times are read into *header. For a new file, times.length[0] is set
+ * to 0, and the caller must measure the times and call esp_sample_file_begin(). */
 int esp_sample_file_open(struct esp_sample_file *file, const char *path,
                          struct esp_sample_header *header, char *err, size_t errlen);
 int esp_sample_file_begin(struct esp_sample_file *file, const struct esp_sample_header *header,

@@ -11,12 +11,12 @@
 #include "engine/selector/selector.h"
 #include "engine/support/rng.h"
 
-/* The weights of a network, and its activations and gradients for one batch. selector_net.c has
- * the formulas. */
+/* Holds the weights of a network, and its activations and gradients for one batch.
+ * selector_net.c has the formulas. */
 struct esp_selector_net {
     struct esp_selector_shape shape;
     size_t count;                        /* number of weights */
-    int capacity;                        /* maximum rows of a batch */
+    int capacity;                        /* maximum number of rows in a batch */
     int width, joined_width, wide_width; /* widths of the layers: see selector.h */
     int steps;                           /* number of steps so far */
     void *memory;                        /* one allocation with all arrays below */
@@ -55,19 +55,19 @@ void esp_selector_net_backward(struct esp_selector_net *net, int rows);
  * and .999, epsilon 1e-8 and decay .01. */
 void esp_selector_net_step(struct esp_selector_net *net, double rate);
 
-/* The values of a row for the loss: E^ (expected tokens) and T^ (seconds) of each action.
- * Actions with E^ = 0 cannot be taken. */
+/* Describes one row of a batch for the loss: E^ (expected tokens) and T^ (seconds) of each
+ * action. Actions with E^ = 0 cannot be taken. */
 struct esp_selector_goal {
     const float *expected, *seconds; /* (ESP_ACTIONS) */
     double base;                     /* tokens per second of the static action */
 };
 
 struct esp_selector_loss {
-    double lambda, alpha; /* weight of the penalty; fraction of rows that it applies to */
+    double lambda, alpha; /* lambda: weight of the penalty; alpha: fraction of penalised rows */
     double entropy;       /* weight of the policy's entropy, which is subtracted */
 };
 
-enum { ESP_SELECTOR_BATCH = 256 }; /* maximum rows of a batch */
+enum { ESP_SELECTOR_BATCH = 256 }; /* maximum number of rows in a batch */
 
 /* Returns the loss of equation 12, less the entropy term. With r = (sum pi E^ / sum pi T^) /
  * base, equation 12 is the mean of -log r plus lambda times the mean of max(1 - r, 0)^2 over

@@ -136,8 +136,8 @@ static int draw(struct esp_sampler *s, struct esp_rows *rows, int count)
 }
 
 /* Runs the tokens of the piece from the cache's length up to `end` and adds them to the cache.
- * For the last `wanted` of them, writes logits to rows `to` and hidden states to rows 0, 1,
- * ... */
+ * For the last `wanted` tokens, writes logits to rows `to` of `logits`, and hidden states to
+ * rows 0, 1, ... of `hidden`. */
 static int append(struct esp_sampler *s, struct esp_kv_cache *c, int end, int wanted,
                   struct esp_rows *logits, const int32_t *to, struct esp_rows *hidden)
 {
@@ -212,8 +212,8 @@ static void set_bit(uint64_t *mask, int bit)
 }
 
 /* Sets the mask of row `row`. The row sees the `before` rows before the stem and the first
- * `stem` tokens of the stem. It also sees tokens 0..at of path `path` (-1 if none); they are
- * PATHS rows apart. */
+ * `stem` tokens of the stem. It also sees tokens 0..at of path `path` (-1 if none). The tokens
+ * of a path are PATHS rows apart. */
 static void set_mask(struct esp_sampler *s, int row, int before, int stem, int path, int at)
 {
     uint64_t *mask = s->mask + (size_t)row * WORDS;

@@ -65,7 +65,7 @@ struct esp_sampler {
     struct esp_rollouts rollouts;
     int piece_length, context, vocabulary;
     int setting;                              /* index of the piece's sampling setting */
-    const struct esp_sampling *sampling;      /* the setting's sampling */
+    const struct esp_sampling *sampling;      /* temperature and top-p of this setting */
     struct esp_rng rng;                       /* random numbers of the piece */
     void *memory;                             /* the block with all arrays that follow */
     int32_t *piece;                           /* (context) tokens of the piece */

@@ -209,7 +209,7 @@ static int run_text(struct esp_teacher *t, struct esp_training_sample *l, int fr
 
 /* Describes trees that grow together. The arrays (count, k) have the nodes of one depth. */
 struct grove {
-    int first, count;        /* first root, number of roots */
+    int first, count;        /* index of the first root; number of roots */
     int prefix, text;        /* number of tokens up to the first root, and up to the last */
     float chance[MOST_ROWS]; /* path probabilities of the nodes at the last depth */
     /* The nodes of the next depth: tokens, parents, path probabilities. */
@@ -270,8 +270,8 @@ static int run_depth(struct esp_teacher *t, struct esp_training_sample *l, struc
 static void choose_next(const struct esp_teacher *t, struct grove *g, int depth)
 {
     const int k = t->shape.k;
-    int used[MOST_ROWS] = {0}; /* children of each node that were taken; the likeliest are taken
-                                  first */
+    int used[MOST_ROWS] = {0}; /* how many children of each node were taken; the likeliest
+                                  children are taken first */
     for (int i = 0; i < g->count * k; i++) {
         const int tree = i / k;
         int best = -1;
@@ -307,9 +307,9 @@ static int grow(struct esp_teacher *t, struct esp_training_sample *l, struct gro
     return status;
 }
 
-/* Returns the number of trees that grow together. Their rows must fit in one batch, and so must
- * the text between two groves. The reason is that the text before a grove's first root must be
- * in the states of the recurrent layers, or among the inputs that these layers store. */
+/* Returns the number of trees that grow together (a grove). Their rows must fit in one batch,
+ * and so must the text between two groves. The reason is that recurrent layers must know the
+ * text before a grove's first root: from their states, or from the inputs that they store. */
 static int grove_size(const struct esp_teacher *t, const struct esp_training_sample *l)
 {
     const int nodes = MOST_NODES / l->nodes, texts = MOST_ROWS / t->shape.every;
@@ -341,7 +341,7 @@ int esp_teacher_teach(struct esp_teacher *t, struct esp_training_sample *l, char
     if (status == ESP_OK)
         status = run_text(t, l, done, t->shape.length);
     if (status < 0)
-        return esp_fail(err, errlen, status, "%s cannot be learned from: %s", t->target->path,
+        return esp_fail(err, errlen, status, "%s failed on the text: %s", t->target->path,
                         esp_status_message(status));
     return ESP_OK;
 }

@@ -7,8 +7,8 @@
  * tree has `k` nodes at each of the depths 1..depth - 1, so a draft needs `depth` passes to
  * follow a path through it, including the pass of the root.
  *
- * Features are stored as float16 in one file, a record for each text, because every epoch
- * reads them again and they are larger than memory.
+ * Features are stored as float16 in one file, which has a record for each text. Every epoch
+ * reads the features again, because together they can be larger than memory.
  */
 #ifndef ESP_TRAIN_TEACHER_H
 #define ESP_TRAIN_TEACHER_H
@@ -16,14 +16,14 @@
 #include "engine/model/model.h"
 
 struct esp_teacher_shape {
-    int length; /* tokens of a text */
+    int length; /* number of tokens in a text */
     int hidden; /* hidden size of the target */
     int vocabulary;
     int every;    /* every n-th token is a root; 0 means no trees */
-    int k, depth; /* k: nodes of a tree at each depth; depth: draft passes along a path */
+    int k, depth; /* k: number of nodes of a tree at each depth; depth: passes along a path */
 };
 
-/* One text with its trees. Node j of root r has the index r * nodes + j. */
+/* Holds one text with its trees. Node j of root r has the index r * nodes + j. */
 struct esp_training_sample {
     int32_t *token;    /* (length) */
     uint16_t *feature; /* (length, hidden) float16 */
@@ -60,7 +60,7 @@ int esp_teacher_open(struct esp_teacher **teacher, const struct esp_model *targe
                      size_t errlen);
 void esp_teacher_close(struct esp_teacher *teacher);
 
-/* Fills in features and trees of a sample that has its tokens. */
+/* Fills in the features and trees of a sample. Its tokens must be set already. */
 int esp_teacher_teach(struct esp_teacher *teacher, struct esp_training_sample *sample,
                       char *err, size_t errlen);
 

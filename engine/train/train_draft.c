@@ -45,8 +45,8 @@ struct training {
     struct esp_training_sample *sample; /* (batch) */
     struct esp_learning_batch batch;
     int *order;         /* indices of the training pieces, then of the held-out pieces */
-    int learned, apart; /* number of pieces for training; number held out */
-    int epochs, texts;  /* texts: pieces in a step */
+    int learned, apart; /* number of training pieces; number of held-out pieces */
+    int epochs, texts;  /* texts: number of pieces in a step */
     struct esp_optimizer optimizer;
     struct esp_progress_state state;
     uint64_t fingerprint;
@@ -135,8 +135,8 @@ static int open_models(struct training *t)
 
 /* ------------------------------------------------------------------ the data */
 
-/* Returns a hash of everything that the trained draft depends on. If `of_target` is true,
- * returns a hash of everything that the samples depend on. */
+/* If `of_target` is true, returns a hash of everything that the samples depend on. Otherwise,
+ * returns a hash of everything that the trained draft depends on. */
 static uint64_t fingerprint_of(const struct training *t, bool of_target)
 {
     const struct esp_train_options *o = t->o;

@@ -18,10 +18,10 @@ enum { ESP_TRAIN_DEPTHS = 16 };
 
 /* Says how well draft and target agree on the held-out pieces, at each depth below the text. */
 struct esp_train_check {
-    int epoch; /* epochs done so far; 0 means nothing was checked yet */
+    int epoch; /* number of epochs done; 0 means nothing was checked yet */
     int depths;
     double overlap[ESP_TRAIN_DEPTHS]; /* sum of min(p, q): the acceptance probability */
-    double agrees[ESP_TRAIN_DEPTHS];  /* top-1 agreement */
+    double agrees[ESP_TRAIN_DEPTHS];  /* fraction of rows with the same likeliest token */
     double gap[ESP_TRAIN_DEPTHS];     /* KL divergence of the draft from the target, in nats */
 };
 
@@ -30,7 +30,7 @@ struct esp_train_report {
     int64_t first, done, total; /* number of pieces or steps: at the start of this run, now, and
                                    at the end */
     int epoch, epochs;
-    int64_t tokens;               /* tokens that this run has trained on so far */
+    int64_t tokens;               /* number of tokens that this run has trained on so far */
     int64_t parameters;           /* number of trained parameters */
     const float *loss;            /* (done) loss of each step; NULL in the other stages */
     double rate;                  /* learning rate */
@@ -41,19 +41,19 @@ struct esp_train_options {
     bool head;          /* true: a draft head; false: a draft model */
     const char *target; /* model folder */
     const char *draft; /* the draft model to train, or a head to begin with; NULL: a new head */
-    const char *output;       /* folder */
+    const char *output;       /* folder of the new draft */
     const char *loss;         /* "name:k=v,..."; NULL means talf. See esp_train_loss() */
     const char *const *texts; /* (text_count) files */
     int text_count;
-    int64_t tokens; /* maximum tokens of the text to use; 0 means all */
-    int length;     /* tokens in a piece; 0 means 512, or the context if that is shorter */
-    int batch;      /* pieces in a step; 0 means 8 */
+    int64_t tokens; /* maximum number of tokens of the text to use; 0 means all */
+    int length;     /* number of tokens in a piece; 0: 512, or the context if shorter */
+    int batch;      /* number of pieces in a step; 0 means 8 */
     int epochs;     /* number of epochs; 0 means one */
     double rate;    /* the largest learning rate; 0 means 3e-4 */
     uint64_t seed;
     int threads;               /* 0 means one per performance core */
-    bool resume;               /* continue from OUTPUT/checkpoint */
-    bool force;                /* overwrite a model in OUTPUT */
+    bool resume;               /* true: continue from OUTPUT/checkpoint */
+    bool force;                /* true: overwrite a model in OUTPUT */
     double checkpoint_seconds; /* time between checkpoints; 0 means one after every step */
     /* Called after every piece and step; returns false to stop with ESP_E_CANCELLED, which
      * leaves a checkpoint. */

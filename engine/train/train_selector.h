@@ -19,8 +19,8 @@ struct esp_selector_progress {
     enum esp_train_step step;
     const char *rule; /* the verifier whose network is trained, or NULL */
     int done, total;  /* number of pieces of text, or of epochs */
-    /* After the last epoch: the loss, and, on held-out samples, tokens per second divided by
-     * the tokens per second of the best static action. NaN means not known. */
+    /* The loss after the last epoch, and the speed on held-out samples: tokens per second
+     * divided by the tokens per second of the best static action. NaN means not known. */
     double loss, held_out;
 };
 
@@ -28,7 +28,7 @@ struct esp_selector_progress {
  * result is for all settings together. */
 struct esp_selector_result {
     const char *rule;
-    double temperature, top_p; /* 0 means all settings */
+    double temperature, top_p; /* the sampling setting; 0 means all settings */
     int samples;
     /* The static actions with the most tokens per second, and with the most tokens per
      * iteration, on the training samples. */

@@ -1,4 +1,4 @@
-/* tree_value.c - computes the mean number of tokens of a tree under a verifier; see
+/* tree_value.c - computes the mean number of tokens that a tree gains under a verifier; see
  * tree_value.h. */
 #include "engine/train/tree_value.h"
 
@@ -15,7 +15,7 @@ bool esp_tree_has_value(const struct esp_verifier_ops *rule)
            rule == esp_verifier_find("traversal");
 }
 
-/* A tree of independent draws. Node 0 is the root. */
+/* Describes a tree of independent draws. Node 0 is the root. */
 struct tree {
     int count;
     struct node {
@@ -188,9 +188,9 @@ static void build(struct tree *tree, const struct esp_rollouts *r, struct esp_ac
                         esp_rollout_row(action.stem, k, i));
 }
 
-/* Computes the values of the trees that begin like `longest` and whose paths end L2 = 0, 1, ...
- * tokens after the branching node. For a verifier that decides node by node, one tree is
- * enough, because its decisions do not depend on deeper nodes. */
+/* Computes the values of trees that differ from `longest` only in the length of their paths:
+ * value[L2] is for paths of L2 tokens after the branching node. For a verifier that decides
+ * node by node, one tree is enough, because its decisions do not depend on deeper nodes. */
 static int value_beginnings(const struct esp_rollouts *r, const struct esp_distributions *d,
                             const struct esp_verifier_ops *rule, struct esp_action longest,
                             double value[ESP_ACTION_LENGTH + 1])
@@ -220,7 +220,8 @@ int esp_action_values(const struct esp_rollouts *r, const struct esp_distributio
     for (int k = 1; k <= ESP_ACTION_PATHS; k++)
         for (int stem = 0; stem <= ESP_ACTION_LENGTH; stem++) {
             double values[ESP_ACTION_LENGTH + 1];
-            const bool chain = k == 1 && stem < ESP_ACTION_LENGTH; /* `stem` tokens long */
+            /* If `chain` is true, the tree is a chain of `stem` tokens. */
+            const bool chain = k == 1 && stem < ESP_ACTION_LENGTH;
             const struct esp_action longest = {k, stem, chain ? 0 : ESP_ACTION_LENGTH};
             int status = value_beginnings(r, d, rule, longest, values);
             if (status < 0)

@@ -13,13 +13,13 @@
 #include "engine/selector/actions.h"
 #include "engine/verifiers/verifier.h"
 
-/* Distributions of target and draft over n tokens, by row. */
+/* Holds the distributions of target and draft over n tokens, one distribution per row. */
 struct esp_distributions {
     int n;
     const double *const *p, *const *q;
 };
 
-/* Draws that contain one tree for each action. The stem is a path of ESP_ACTION_LENGTH tokens.
+/* These draws contain one tree for each action. The stem is a path of ESP_ACTION_LENGTH tokens.
  * After the root and after each stem node, there are ESP_ACTION_PATHS paths of the same length.
  * All tokens are drawn from the draft. The tree of action (K, L1, L2) is the first L1 tokens of
  * the stem and, after the last of them, the first L2 tokens of K paths. */

@@ -229,7 +229,7 @@ TEST(unsupported_features_are_refused_by_name)
                ESP_E_UNSUPPORTED, "chunked_attention");
     BAD_CONFIG("mistral-window", "sliding_window", NULL, "0", ESP_E_FORMAT, "sliding_window");
     BAD_CONFIG("llama-mha", "model_type", NULL, "\"mamba\"", ESP_E_UNSUPPORTED,
-               "mamba; supported are: llama, gpt_neox, mistral, qwen2, qwen3");
+               "mamba; the supported types are llama, gpt_neox, mistral, qwen2, qwen3");
     BAD_CONFIG("llama-mha", "model_type", NULL, NULL, ESP_E_UNSUPPORTED, "not given");
     BAD_CONFIG("llama-mha", "model_type", NULL, "\"\\u001b[2J\"", ESP_E_UNSUPPORTED, "?[2J");
     BAD_CONFIG("llama-mha", "hidden_act", NULL, "\"relu\"", ESP_E_UNSUPPORTED, "relu");

@@ -346,7 +346,7 @@ TEST(counts_lengths_and_offsets_are_checked)
     REFUSED(&m, "bad shape");
     begin(&m, 1, 0);
     put_tensor(&m, "t", 33, 1, 8, 0);
-    REFUSED(&m, "not a multiple of its block");
+    REFUSED(&m, "not a multiple of its block size");
     begin(&m, 1, 0);
     put_tensor(&m, "t", 32, 1, 0, UINT64_MAX - 64);
     REFUSED(&m, "outside the file");
@@ -373,7 +373,7 @@ TEST(keys_are_checked)
     REFUSED(&m, "does not give general.architecture");
     begin(&m, 0, 1);
     put_text_key(&m, "general.architecture", "mamba");
-    REFUSED(&m, "mamba; supported are: llama");
+    REFUSED(&m, "mamba; the supported ones are llama");
     begin(&m, 0, 1);
     put_text_key(&m, "general.architecture", "llama");
     REFUSED(&m, "does not give llama.block_count");
