@@ -56,7 +56,11 @@ enum {
     RANKS = 4, /* acceptance is learned for this many children of a node */
 };
 
-static const double FADE = 1.0 / 32; /* weight of the newest iteration in the mean gain */
+static const double FADE = 1.0 / 32; /* least weight of the newest iteration in the mean gain */
+/* Mean gain of the draft model's trees that is assumed before the first of them, in tokens. It
+ * counts as one iteration. Without it, guesses that are hardly better than nothing would keep
+ * the draft model from being tried. */
+static const double HOPED = 1;
 
 static const struct esp_param params[] = {
     [N] = {"N", ESP_INT, 1, 256, 64, .help = "maximum number of nodes"},
@@ -87,6 +91,7 @@ struct state {
     double shift;      /* shift of the log odds: how much better the draft is in this text than
                           on average */
     double model_gain; /* mean gain of the draft model's trees over plain decoding, in tokens */
+    int modelled;      /* number of these trees so far */
     bool started;
 
     /* These belong to the current iteration. */
@@ -108,6 +113,7 @@ static void init(void *memory, const struct esp_params *values, int changed)
     s->started = true;
     esp_account_open(&s->account);
     s->copied.balance = ESP_COPIED_SAVINGS;
+    s->model_gain = HOPED;
     for (int i = 0; i < KINDS; i++)
         memcpy(s->expected[i], prior, sizeof prior);
 }
@@ -541,7 +547,9 @@ static void adapt(struct esp_draft *d, const struct esp_iteration *it)
         esp_account_waited(&s->account, tokens);
     if (plain || copied)
         return;
-    s->model_gain += FADE * (tokens - 1 - s->rate.now * (seconds - step) - s->model_gain);
+    s->modelled += s->modelled < 64;
+    s->model_gain += fmax(FADE, 1.0 / (1 + s->modelled)) *
+                     (tokens - 1 - s->rate.now * (seconds - step) - s->model_gain);
     esp_account_settle(&s->account, saved);
 }
 

@@ -302,6 +302,27 @@ TEST(nearly_free_rows_are_used_where_they_gain_most)
     nearly_free = 0;
 }
 
+/* Guesses that need no draft pass are available from the first iteration on. They must not keep
+ * a good draft model from being tried. Each text has a session of its own, because a session
+ * learns. */
+TEST(recycled_tokens_do_not_replace_a_good_draft_at_the_start)
+{
+    double cost[2] = {0, 0};
+    draft_first = 0.01;
+    draft_row = 0.001;
+    verify_row = 0.05;
+    verify_class = 1;
+    for (int recycled = 0; recycled < 2; recycled++)
+        for (unsigned long long seed = 1; seed <= 20; seed++) {
+            struct drafting_setup setup = {.drafter =
+                                               recycled ? "goodput" : "goodput:recycled=off",
+                                           .vocabulary = 6,
+                                           .toy_seed = seed};
+            cost[recycled] += cost_over_plain(&setup, 0.9, 1);
+        }
+    CHECK(cost[1] < 1.02 * cost[0], "%g with recycled tokens, %g without", cost[1], cost[0]);
+}
+
 TEST(a_useless_draft_costs_less_than_2_percent)
 {
     static const double temperatures[] = {0, 0.8};
