@@ -112,7 +112,7 @@ LIB_SO_FLAGS = $(call shared,$(LIB_SO_NAME),$(LIBDIR)/) \
                $(if $(DARWIN),-Wl$(comma)-exported_symbols_list$(comma)$(BUILD)/libespalier.exports,-Wl$(comma)--version-script=$(BUILD)/libespalier.map)
 
 # These headers are installed with the library. Other programs include them.
-PUBLIC_HEADERS := $(addprefix engine/,espalier.h espalier_event.h espalier_lists.h espalier_settings.h espalier_stats.h \
+PUBLIC_HEADERS := $(addprefix engine/,espalier.h espalier_event.h espalier_info.h espalier_lists.h espalier_settings.h espalier_stats.h \
                       espalier_options.h espalier_ranks.h espalier_value.h espalier_chat.h compare.h find_models.h \
                       lossless.h pace.h perplexity.h text_token.h tree_measure.h) \
                   $(addprefix engine/model/,inflate.h preset.h quantize.h) \

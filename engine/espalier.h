@@ -21,13 +21,13 @@
 #include <stdint.h>
 
 #include "engine/espalier_event.h"
+#include "engine/espalier_info.h"
 #include "engine/espalier_lists.h"
 #include "engine/espalier_options.h"
 #include "engine/espalier_settings.h"
 #include "engine/espalier_stats.h"
 #include "engine/text_token.h"
 #include "kernels/status.h"
-#include "kernels/streamed.h"
 #include "kernels/version.h"
 
 #ifdef __cplusplus
@@ -45,58 +45,6 @@ int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options 
                     char *err, size_t errlen);
 /* Closes an engine. Close its sessions first. NULL is allowed. */
 void esp_engine_close(struct esp_engine *engine);
-
-struct esp_model_info {
-    const char *path, *name, *architecture, *dtype;
-    /* True for a draft head, whose architecture is "eagle", "eagle3" or "mtp". The fields below
-     * then describe the head's own tensors only, not the target's. */
-    bool head;
-    bool mtp; /* the model's files also have an MTP layer, which can be its draft (draft
-                 "mtp") */
-    /* The draft is a quantised copy of the target (draft "self"). It uses the target's KV
-     * cache. `bytes` includes only the matrices of the copy. */
-    bool copy;
-    int64_t parameters;
-    int64_t active;                        /* number of parameters that a token uses */
-    size_t bytes;                          /* size of the weights */
-    int experts, experts_used, expert_ffn; /* number of experts, experts per token, width of an
-                                              expert's FFN; or 0 */
-    const char *expert_dtype;              /* number format of the experts, or NULL */
-    int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, context;
-    /* recurrent: number of layers that have a state instead of attention. state_bytes: size of
-     * all states of a text. checkpoints: number of copies of these states that a session
-     * stores, so that a text can be shortened. checkpoint_bytes: size of one copy. */
-    int recurrent, checkpoints;
-    size_t state_bytes, checkpoint_bytes;
-    int outputs; /* number of tokens that can get a probability above 0 */
-    /* These fields describe a draft model with another vocabulary. shared: number of the
-     * target's tokens that it also has. text_share: fraction of the tokens of a sample text
-     * that are shared. */
-    bool translated;
-    int shared;
-    double text_share;
-    /* unused: number of tensors in the folder that the model does not use, such as layers
-     * beyond the number in config.json. unused_name: the name of one of them, or NULL. */
-    int unused;
-    const char *unused_name;
-    int ignored; /* number of tensors of other modalities, such as a vision tower */
-};
-
-/* These functions describe the target and the draft model. They return false if there is no
- * such model. The strings belong to the engine. */
-bool esp_engine_target(const struct esp_engine *engine, struct esp_model_info *info);
-bool esp_engine_draft(const struct esp_engine *engine, struct esp_model_info *info);
-const char *esp_engine_backend(const struct esp_engine *engine); /* e.g. "cpu" */
-/* Returns a description such as "AVX-512, 2 threads" or "AVX-512, 2 threads, 5 of 16 layers in
- * memory". */
-const char *esp_engine_device(const struct esp_engine *engine);
-/* Reports which part of the target is not in the backend's memory. Every pass reads or copies
- * this part again. The report includes the speed of reading or copying. Returns false if the
- * whole target is in the backend's memory. */
-bool esp_engine_streamed(const struct esp_engine *engine, struct esp_streamed *streamed);
-/* Returns a sentence for the user, or "". The sentence says why backend "auto" does not use an
- * existing device, or gives the maximum length of texts on a device with little memory. */
-const char *esp_engine_notice(const struct esp_engine *engine);
 
 double esp_engine_load_seconds(const struct esp_engine *engine);
 /* Returns the maximum number of tokens of a text. */
@@ -129,8 +77,8 @@ struct esp_nominal_costs {
 };
 
 struct esp_session_options {
-    const char *drafter;  /* "name:k=v,..."; NULL and "auto" mean the pair's preset, else
-                             dynatree */
+    const char *drafter;  /* "name:k=v,..."; NULL and "auto" mean the pair's preset or,
+                             without one, the default for such a pair */
     const char *verifier; /* NULL: greedy at temperature 0, else the best lossless verifier */
     struct esp_session_values values; /* zeros: all defaults; see espalier_settings.h */
     /* True: the session ignores what earlier sessions learned about the draft's probabilities,
