@@ -70,7 +70,7 @@ TEST(a_config_that_does_not_fit_the_head_is_named)
                "only eagle3 and mtp");
     BAD_CONFIG(own, "speculators_model_type", "\"mtp\"", ESP_E_FILE, "no MTP layer", "--draft");
     BAD_CONFIG("speculators-mtp", "num_nextn_predict_layers", "2", ESP_E_UNSUPPORTED,
-               "2 MTP layers", "single one");
+               "2 MTP layers", "exactly one");
     BAD_CONFIG(own, "transformer_layer_config", "[]", ESP_E_FORMAT, "transformer_layer_config",
                "decoder layer");
     BAD_CONFIG(own, "norm_before_fc", "true", ESP_E_FORMAT, "input_norm.weight",
@@ -236,7 +236,7 @@ TEST(a_truncated_or_invalid_file_of_pytorch_is_refused)
     for (size_t size = 0; size < good.size; size += 1 + good.size / 97)
         CHECK(open_torch(good.data, size) == ESP_E_FORMAT, "%zu bytes", size);
     check_sentence(__LINE__, open_torch("PK\3\4", 4), ESP_E_FORMAT, "pytorch_model.bin",
-                   "not a zip archive");
+                   "truncated, or was not written by PyTorch");
     free(good.data);
 }
 
@@ -415,7 +415,7 @@ static void check_map(int line, int row, int64_t value)
     memcpy(bytes.data + at, &value, sizeof value);
     folder_write("model.safetensors", bytes.data, bytes.size);
     free(bytes.data);
-    check_refused(line, ESP_E_FORMAT, "d2t", "must be from");
+    check_refused(line, ESP_E_FORMAT, "d2t", "row plus offset must be a token from");
 }
 
 TEST(an_invalid_map_of_tokens_is_refused)
