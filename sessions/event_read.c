@@ -108,7 +108,7 @@ static const cJSON *array(struct reader *r, const cJSON *object, const char *nam
     return NULL;
 }
 
-/* Copies a text of the line. The copy is valid while the event exists. */
+/* Copies a string of the line of JSON. The copy is valid while the event exists. */
 static const char *keep(struct reader *r, const char *value)
 {
     char **place = &r->to->texts[r->kept++], *copy = strdup(value);

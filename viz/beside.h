@@ -16,7 +16,7 @@ enum { ESP_BESIDE_ROWS = 24, ESP_BESIDE_HERE = 3, ESP_BESIDE_TEXT = 128 };
 struct esp_beside_row {
     char label[ESP_BESIDE_TEXT];
     double paper;                 /* NaN means the paper has no value */
-    double here[ESP_BESIDE_HERE]; /* (here_count) NaN: not measured */
+    double here[ESP_BESIDE_HERE]; /* here_count values; NaN means not measured */
 };
 
 struct esp_beside {

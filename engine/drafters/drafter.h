@@ -257,10 +257,11 @@ struct esp_drafter_ops {
      * likeliest tokens and draw samples of one kind, parameter `draws` (ESP_PARAM_DRAWS)
      * decides which. Without this parameter, the temperature decides. */
     unsigned draws;
-    const char *verifier; /* the default verifier, if it is exact for the current draws; NULL:
-                             the default for these draws */
-    bool without_model;   /* the drafter does not use the draft model */
-    unsigned asks;        /* what the drafter needs: flags of enum esp_asks */
+    /* The default verifier of this drafter. If it is NULL, or is not exact for the current
+     * draws, the default verifier for these draws is used. */
+    const char *verifier;
+    bool without_model;             /* the drafter does not use the draft model */
+    unsigned asks;                  /* what the drafter needs: flags of enum esp_asks */
     const struct esp_param *params; /* the last entry has no name; NULL: no parameters */
     size_t state_size;
     const struct esp_chooser_ops *chooser; /* NULL means that the drafter chooses no shapes */

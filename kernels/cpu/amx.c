@@ -113,8 +113,8 @@ static void one_by_many(const char *a, const char *b, int blocks, const bool bot
     }
 }
 
-/* Stores sum 2 i (for i = 0, 1) to tile i of `sums`, and sum 2 i + 1 to the tile that is `half`
- * floats after it. */
+/* Stores the four tiles of sums. Tiles 0 and 2 become the first two tiles of `sums`. Tiles 1 and
+ * 3 become the two tiles that begin `half` floats later. */
 static void store_sums(float *sums, size_t half)
 {
     _tile_stored(0, sums, ROW_BYTES);

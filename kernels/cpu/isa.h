@@ -149,8 +149,8 @@ struct esp_cpu_isa {
     bool pairs;       /* BF16 matrices must be packed for tiles */
     bool two_ways;    /* quantised products may use the tiles or not (esp_matmul.tiles) */
 
-    /* Splits columns begin..end-1 of vector `row` into parts for products. NULL means products
-     * need no parts. */
+    /* Splits each number in columns begin..end-1 of vector `row` into BF16 parts, which the
+     * products multiply. NULL means that products multiply the numbers themselves. */
     void (*split)(const struct esp_vectors *vectors, int row, int begin, int end);
 #define X(place, result, name, ...) result (*name)(__VA_ARGS__);
 #include "kernels/cpu/isa/isa_ops.def"

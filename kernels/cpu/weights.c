@@ -186,8 +186,8 @@ static bool is_computed_here(const struct packer *p, enum esp_rank_kind kind)
     return !p->plan->by_layers || esp_rank_plan_owner(p->plan, p->layer) == p->rank;
 }
 
-/* Packs the outputs of a matrix that this rank computes. each: the number of outputs in a unit
- * of the plan, such as a key/value head. */
+/* Packs the rows of a matrix whose outputs this rank computes. `each` is the number of outputs in
+ * a unit of the plan, such as a key/value head. */
 static void pack_part_of(struct packer *p, struct esp_packed *w, const struct esp_tensor *t,
                          const struct esp_tensor *bias, enum esp_rank_kind kind, int each)
 {

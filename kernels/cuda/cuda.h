@@ -138,7 +138,7 @@ struct esp_cuda_cost {
     double cache;      /* bytes that all blocks read and find in the second-level cache */
     double flight;     /* bytes of `memory` that a block has in flight; 0 means no limit */
     double issue;      /* instructions of a block's warps in its loop; 0 means no limit */
-    double products;   /* multiply-adds of a block on tensor cores; for bytes, half as many */
+    double products;   /* multiply-adds of a block on tensor cores; one of bytes counts as half */
     double end_cycles; /* cycles of shared memory that a block needs after its loop */
     double ahead;      /* bytes of `memory` that a persistent block reads ahead */
     double blocks;     /* blocks with this cost (if persistent: tiles); 0 means all */
@@ -396,8 +396,8 @@ struct esp_cuda_arrays {
     const int32_t *states_row; /* row of states_to for each batch row, or -1 */
     const int32_t *input_row;  /* row of `input` for each batch row */
     const uint64_t *mask;      /* (rows, pass->words) */
-    /* (rows, seen_stride) for each row, the cache rows after the prefix that it sees, in
-     * ascending order. */
+    /* (rows, seen_stride) The cache rows to which each row attends, in ascending order. Rows of
+     * the prefix are not listed, because every row attends to them. */
     int32_t *seen;
     int32_t *seen_count; /* (rows) the number of these cache rows */
     int seen_stride;

@@ -154,8 +154,8 @@ static __device__ void choose(const struct sort_args &a, int row)
 }
 
 /* Determines the first pair and the first tile of every expert; called by one warp. On entry,
- * `count` contains the number of pairs of each expert. On return, it contains the number of
- * each expert's first pair, and `tile` contains the number of each expert's first tile. */
+ * `count` says how many pairs each expert has. On return, it contains the index of each expert's
+ * first pair, and `tile` contains the index of each expert's first tile. */
 static __device__ void number_tiles(const struct sort_args &a, int32_t *count, int32_t *tile)
 {
     const int lane = threadIdx.x;

@@ -110,7 +110,8 @@ void esp_cuda_states_close(struct esp_cuda_states *s)
 
 struct copy_args {
     float *memory, *inputs, *copy;
-    size_t each, stride; /* each: numbers in the states of a layer; stride: in an input */
+    size_t each;   /* number of floats in the states of a layer */
+    size_t stride; /* number of floats in an input */
     int layers, ring;
     int first, tokens; /* the copy has the inputs of tokens first..first + tokens - 1 */
     int begin, end;    /* of these tokens, begin..end-1 exist */

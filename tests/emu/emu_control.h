@@ -56,7 +56,7 @@ const char *emu_failed_call(void); /* the first call that emu_fail_at() made fai
 int emu_leaks(char *text, size_t bytes);
 
 /* Return how many kernels have run since the program began, and how often the host has
- * waited for work that was not done. */
+ * waited for work that had not finished. */
 long emu_kernels_run(void), emu_waits_made(void);
 
 /* Counts bank conflicts of shared memory (emu_banks.cpp). emu_count_banks(true) starts counting

@@ -96,7 +96,7 @@ check "the chart has the given theme" sh -c "grep -q 'fill=\"#10151d\"' '$work/c
     grep -q 'viewBox=\"0 0 831' '$work/chart.svg' && ! grep -q 'drafter ' '$work/chart.svg'"
 $ESPALIER export sessions/samples/dynatree-adapting.esp.jsonl --chart acceptance | cmp -s - "$work/depths.svg"
 check "a replay writes the same chart as the command line" [ $? -eq 0 ]
-cp "$work/screen-3" "$work/screen" && check "charts cannot be exported as text" dumped 'does not end in .svg, .png, .pdf or .tikz, as charts do'
+cp "$work/screen-3" "$work/screen" && check "charts cannot be exported as text" dumped 'the name of a chart must end in .svg, .png, .pdf or .tikz'
 check "charts can be written for LaTeX" grep -q 'begin{tikzpicture}' "$work/stages.tikz"
 
 if ! [ -x "$BUILD/espalier-dot" ]; then

@@ -449,7 +449,7 @@ check ":save! overwrites an existing file" grep -q "bytes written to" "$work/ove
 check "a folder as the name of the file is refused" grep -q "is not a regular file" "$work/folder"
 check ":save into a folder that does not exist gives an error message" grep -q "no/where cannot be written: No such" "$work/nowhere"
 check "no temporary file is left" [ "$(ls "$work" | grep -c '^text')" = 1 ]
-check "the file has the permissions of the umask" [ "$(stat -c %a "$work/text")" = "$(printf %o $((0666 & ~$(umask))))" ]
+check "the file has the permissions that the umask allows" [ "$(stat -c %a "$work/text")" = "$(printf %o $((0666 & ~$(umask))))" ]
 
 # Every pane can be hidden, but not the text and the tree together.
 play "size 100x30

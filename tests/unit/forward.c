@@ -542,8 +542,8 @@ static double relative_difference(const float *a, const float *b, int n)
     return sqrt(error / norm);
 }
 
-/* The CPU backend supports states of more than 256 keys. The CUDA backend refuses them, but
- * supports 256 keys. */
+/* The CPU backend computes recurrent states with a key dimension above 256. The CUDA backend
+ * refuses them, but computes a key dimension of 256. */
 EACH_BACKEND(states_of_many_keys_are_computed_or_refused)
 {
     static const enum esp_mixer mixers[] = {ESP_MIXER_DELTA, ESP_MIXER_SSM};

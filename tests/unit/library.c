@@ -1,6 +1,6 @@
 /* Tests the library, a file that keeps sessions. After any change of a text, the library must
- * have the session's tree of texts, even if the program was killed. A file that is damaged or
- * is not a library must give one error message, and lose nothing. */
+ * have the session's tree of texts, even if the program was killed. Opening a file that is damaged
+ * or is not a library must give one error message, and must not change the file. */
 #include "sessions/library.h"
 
 #include <fcntl.h>

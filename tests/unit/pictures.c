@@ -337,7 +337,7 @@ TEST(the_picture_distinguishes_draws_from_tests)
     char *svg = draw(&it, scene_text, &options, &size);
     CHECK(svg, "%s", err);
     CHECK(strstr(svg, "a .23") && strstr(svg, "drawn") &&
-          strstr(svg, "drew it, with probability a"));
+          strstr(svg, "drew this token; a is its probability"));
     CHECK(!strstr(svg, "u .81") && !strstr(svg, "u: random number"));
     free(svg);
     n->u = 0.11f;

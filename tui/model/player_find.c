@@ -10,8 +10,8 @@
 
 #include "viz/search.h"
 
-/* The end of the text that was visited. It is needed because a match can span several
- * events. */
+/* The last bytes of the text that was searched so far. They are needed because a match can span
+ * several events. */
 struct tail {
     const char *wanted;
     size_t length; /* length of `wanted` */

@@ -252,7 +252,7 @@ static void put_decisions(FILE *file, const struct esp_iteration *it, const stru
     if (shown->test)
         put_test(file, it);
     if (shown->draw)
-        fputs("drawn: the target drew it, with probability a", file);
+        fputs("drawn: the target drew this token; a is its probability", file);
     fputs("</td></tr>", file);
 }
 

@@ -236,8 +236,8 @@ static int report(const struct verify *v, const struct esp_kept_session *session
                      v->err, v->errlen, ESP_E_FORMAT,
                      v->broken > 0
                          ? "texts differ at temperature 0: the models or the session changed"
-                         : "above temperature 0 a text depends on the trees; fixed and other "
-                           "drafters that do not learn draft the same trees again");
+                         : "above temperature 0 the text depends on the trees, and a drafter "
+                           "that learns may draft other trees each time");
 }
 
 int cli_verify_session(const struct cli_options *options, struct esp_library *library,

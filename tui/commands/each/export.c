@@ -137,8 +137,9 @@ static int write_chart(struct esp_control *control, int kind, const struct look 
                                                      .caption = look->caption};
     const int format = esp_export_of_path(path);
     if (!esp_export_draws(format))
-        return esp_refuse(control, "%s does not end in .svg, .png, .pdf or .tikz, as charts do",
-                          path);
+        return esp_refuse(
+            control,
+            "the name of a chart must end in .svg, .png, .pdf or .tikz, but %s does not", path);
     int status = player
                      ? esp_export_chart(player->recording, 0, esp_player_iterations(player) - 1,
                                         &options, format, &bytes, &length, err, sizeof err)
