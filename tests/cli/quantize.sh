@@ -33,7 +33,7 @@ touch "$work/there"
 check "an existing file is not overwritten" fails 1 "already exists" $q $target "$work/there" --type q8_0
 check "a refused quantize leaves the existing file unchanged" test ! -s "$work/there"
 check "--force overwrites an existing file" $q $target "$work/there" --type q8_0 --force >/dev/null
-check "an unknown type is refused" fails 1 "there are q8_0, q6_k" $q $target "$work/x.gguf" --type q2
+check "an unknown type is refused" fails 1 "the types are q8_0, q6_k" $q $target "$work/x.gguf" --type q2
 check "a missing type is refused" fails 2 "name a type" $q $target "$work/x.gguf"
 check "a source that does not exist is refused" fails 1 "none" $q "$work/none" "$work/x.gguf" --type q8_0
 mkdir "$work/bad" && cp $draft/* "$work/bad" && rm "$work/bad/tokenizer.json"

@@ -245,11 +245,11 @@ int cli_suite_committed(cJSON **committed, const struct cli_options *o,
     cJSON *made = cli_suite_made(o, plan, NULL);
     const char *what = other(*committed, made);
     if (what)
-        status =
-            esp_fail(err, errlen, ESP_E_MISMATCH,
-                     "%s was made with a different %s: run without flags that change it, or "
-                     "make a new table (tests/figures/run --write)",
-                     path, what);
+        status = esp_fail(
+            err, errlen, ESP_E_MISMATCH,
+            "%s was made with a different value of %s: run without flags that change it, or "
+            "make a new table (tests/figures/run --write)",
+            path, what);
     cJSON_Delete(made);
     return status;
 }
