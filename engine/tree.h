@@ -37,9 +37,8 @@ struct esp_tree_builder {
     int32_t *first_child, *last_child, *next_sibling; /* (record) node or -1 */
     int32_t *row;                                     /* (record) row when flattened, or -1 */
     int32_t *first_draw, *last_draw;                  /* (record) draw or -1 */
-    int32_t *next_draw, *draw_node;                   /* (draw_capacity) draw or -1; its node */
-    int draws, draw_capacity;                         /* number of draws, and their maximum
-                                                         number */
+    int32_t *next_draw, *draw_node; /* (draw_capacity) the next draw or -1; a draw's node */
+    int draws, draw_capacity;       /* number of draws; maximum number of draws */
     int32_t *size;                                    /* (record) size of each node's subtree */
     int32_t *stack;                                   /* (record) scratch */
     int mask_words;                                   /* words per row of `mask` */

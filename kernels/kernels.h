@@ -72,7 +72,7 @@ struct esp_tensor {
     struct esp_tensor_file *scale_source;
     size_t scale_offset;
     float added;    /* added to every number of a vector: Gemma stores norm weights minus 1 */
-    bool logarithm; /* a stored number x of a vector stands for -e^x; reads give -e^x */
+    bool logarithm; /* if the stored number of a vector is x, reading it returns -e^x */
     struct esp_tensor_file *source; /* NULL if the tensor is in memory, at `data` */
     size_t offset;                  /* where the first row begins in `source` */
     /* If stored_rows is not 0, the tensor is larger than the stored tensor (F32 and BF16 only;
@@ -197,9 +197,9 @@ struct esp_layer {
     struct esp_tensor choice_bias;
     struct esp_expert *expert;
 
-    /* In this layer, a row sees only the last `window` rows among those that the batch lets it
-     * see. These include the row itself. 0 means that it sees all of them. Such rows have
-     * consecutive positions, so the row at position t sees positions t - window + 1 to t. */
+    /* In this layer, a row sees only some of the rows that the batch lets it see: the last
+     * `window` of them, including the row itself. 0 means no limit. These rows have consecutive
+     * positions, so the row at position t sees positions t - window + 1 to t. */
     int window;
     enum esp_rotation rotation;
 };
@@ -484,7 +484,7 @@ enum { ESP_STATE_CHUNK = 8 };
 /* For recurrent layers, a cache contains the state of each layer after the first `folded`
  * tokens of the text. For each later row, it contains the input of the layer, and the update
  * that the row makes to the state. `folded` is a multiple of ESP_STATE_CHUNK. All rows of a
- * pass follow rows folded..prefix-1; rows that a window dropped are included in these numbers.
+ * pass follow rows folded..prefix-1, which are counted as if a window had not dropped any row.
  * A pass first adds the updates of all complete chunks of rows folded..prefix-1 to the states.
  * After that it adds the updates of the chunks that its committed rows (`text`) complete.
  * `prefix` must not be less than `folded`, except that prefix 0 begins a new text. To go back
@@ -563,8 +563,8 @@ struct esp_backend_ops {
                    struct esp_kernel_time *kernel, int most);
     /* Some products can be computed in two ways, with bit-identical results. way_key() returns
      * a key that identifies the processor and the code that were timed, or "" if there is only
-     * one way. measure_ways() measures the types of these weights for which `times` is not
-     * complete; after that, the backend uses the faster way for each type. Returns how many
+     * one way. If `times` is incomplete for a type of these weights, measure_ways() measures
+     * this type; after that, the backend uses the faster way for each type. Returns how many
      * types it measured. */
     const char *(*way_key)(const struct esp_backend *backend);
     int (*measure_ways)(struct esp_weights *weights, struct esp_way_times *times);
@@ -613,7 +613,7 @@ struct esp_backend_ops {
 };
 
 /* Operations are called through backend->ops. If a backend is loaded only when it is opened,
- * its table here has only name, summary, open and open_device. */
+ * the table below contains only its name, summary, open and open_device. */
 extern const struct esp_backend_ops esp_backend_cpu, esp_backend_cuda;
 
 #ifdef __cplusplus

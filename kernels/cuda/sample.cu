@@ -106,7 +106,7 @@ static __global__ void __launch_bounds__(THREADS)
     sample(const float *data, size_t stride, int n, const int32_t *which, const double *u,
            int draws, const int32_t *excluded, int per, int32_t *tokens, double *values)
 {
-    /* One struct, followed by three arrays (chunks): sums, totals and marked. */
+    /* Shared memory has one struct, followed by the arrays sums, totals and marked (chunks). */
     ESP_SHARED(struct shared_part, s);
     const int chunks = esp_chunks(n);
     double *sums = reinterpret_cast<double *>(s + 1), *totals = sums + chunks;

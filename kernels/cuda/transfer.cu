@@ -44,7 +44,7 @@ int esp_cuda_refuse(struct esp_rows *rows)
 
 /* ------------------------------------------------------------------ a call */
 
-/* Waits until the stream is idle, and copies the answers to the callers' memory. */
+/* Waits until the stream is idle, and copies the results to the callers' memory. */
 static int settle(struct esp_rows *rows)
 {
     struct esp_cuda_backend *b = esp_cuda_of(rows);

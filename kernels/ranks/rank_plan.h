@@ -90,9 +90,9 @@ double esp_rank_plan_seconds(const struct esp_rank_plan *plan,
                              const struct esp_model_desc *desc,
                              const struct esp_rank_costs *costs, int rows);
 
-/* Costs of one kind of matrix: the bytes of its weights in the whole model, the largest number
- * of these bytes that a single rank has, and the bytes that the ranks gather for one row of a
- * pass. */
+/* Holds the costs of one kind of matrix. `bytes` is the size of its weights in the whole model,
+ * and `most` is the largest size that a single rank has. `gathered` is how many bytes the ranks
+ * gather for one row of a pass. */
 struct esp_rank_kind_cost {
     double bytes, most, gathered;
     int exchanges; /* the minimum number of exchanges in a pass */
