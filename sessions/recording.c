@@ -55,7 +55,7 @@ struct esp_recording {
 
     struct esp_text_token *text; /* (text_capacity) the result of esp_recording_text() */
     int text_capacity;
-    char *line;                         /* (ESP_RECORDING_LINE + 1) the line read last */
+    char *line;                         /* (ESP_RECORDING_LINE + 1) the last line read */
     struct esp_recorded_event recorded; /* the event in `line` */
     bool has_iteration;                 /* `recorded` is an iteration */
     struct esp_iteration_copy stepped;  /* used by the result of esp_recording_step() */

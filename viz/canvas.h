@@ -22,8 +22,8 @@ struct esp_rect {
 };
 
 struct esp_cell {
-    char text[21]; /* one character with its combining marks; "" right of a wide character */
-    uint8_t width; /* in columns: 1 or 2; 0 right of a wide character */
+    char text[21]; /* a character with its combining marks; "" in the cell after a wide one */
+    uint8_t width; /* columns that the character takes: 1 or 2; 0 in the cell after a wide one */
     uint8_t style; /* enum esp_style */
     uint8_t lines; /* ESP_LINE_* flags of a piece of a frame (text is then ""); 0: no frame */
 };

@@ -22,7 +22,7 @@
 #include "tui/cli/session_json.h"
 #include "viz/safe.h"
 
-#define SAMPLING 0.6 /* temperature above 0, unless one is given */
+#define SAMPLING 0.6 /* temperature of the second contest, unless --temp gives one */
 
 /* A drafter must be this many times as fast as plain decoding to win. */
 static const double WORTH = 1.02;
@@ -47,7 +47,7 @@ static const char *const greedy_specs[] = {
 };
 
 /* The candidates above temperature 0. They include drafters that sample their tokens, because
- * some verifiers accept more sampled drafts. */
+ * some verifiers accept more tokens if the drafts were sampled. */
 static const char *const sampling_specs[] = {
     "ar",          "linear:K=2",  "linear:K=4", "linear:K=8", "iid:K=2,L=2",
     "iid:K=2,L=4", "iid:K=4,L=4", "goodput",    "dynatree",   "dyspec:N=8",

@@ -30,8 +30,8 @@ struct table {
     } row[MOST_ROWS];
 };
 
-/* Returns whether the node pane shows a token of the text, and the iteration that generated it
- * is known. */
+/* Returns true if the node pane shows a token of the text and it is known which iteration
+ * generated this token. */
 static bool is_of_token(const struct esp_shown *s)
 {
     return esp_looked_token(s->look, s->state) >= 0 && s->look->iteration >= 0 && s->it;
