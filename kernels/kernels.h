@@ -169,7 +169,7 @@ struct esp_layer {
     struct esp_tensor conv, conv_bias;   /* (C, conv_kernel), last column: the token itself */
     struct esp_tensor rate;              /* (state_heads, 1), negative numbers */
     struct esp_tensor skip;              /* (state_heads, 1), SSM only */
-    struct esp_tensor mixed_norm;        /* (value_dim, 1), for SSM (V, 1) */
+    struct esp_tensor mixed_norm;        /* (value_dim, 1); for SSM: (V, 1) */
     struct esp_tensor mixed, mixed_bias; /* (hidden, V) */
 
     /* The MLP. A recurrent model may have layers without an MLP, and layers without a mixer.
@@ -282,8 +282,8 @@ struct esp_model_desc {
     int experts, experts_used, expert_ffn; /* for layers with a router */
     bool experts_normed; /* the weights of the used experts are divided by their sum */
     /* True if a sigmoid, not a softmax over all experts, turns each expert's logit into its
-     * weight. If experts_normed is true, expert_epsilon is added to the sum that divides the
-     * chosen weights. */
+     * weight. If experts_normed is true, the chosen weights are divided by their sum plus
+     * expert_epsilon. */
     bool sigmoid_router;
     float expert_epsilon, expert_scale; /* all weights are multiplied by the scale; 0 means 1 */
     int rotary; /* leading dimensions of a head that RoPE rotates, in pairs (i, i + rotary/2) */
@@ -433,7 +433,7 @@ struct esp_combination {
     double a, b, c, d;
 };
 
-/* The total time of all kernels of one kind in a pass. */
+/* Holds the total time of all kernels of one kind in a pass. */
 struct esp_kernel_time {
     const char *name; /* what these kernels compute */
     int count;

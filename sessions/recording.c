@@ -18,7 +18,7 @@
 #include "sessions/event_json.h"
 #include "sessions/grow.h"
 
-/* The index entry of an event. */
+/* Holds the index entry of an event. */
 struct index_entry {
     off_t offset;
     uint32_t length; /* number of bytes in the line, without its newline */

@@ -51,8 +51,8 @@ void esp_canvas_close(struct esp_canvas *canvas);
 int esp_canvas_resize(struct esp_canvas *canvas, int width, int height);
 void esp_canvas_clear(struct esp_canvas *canvas);
 
-/* Makes `rect` (relative to the current view) the view. Returns the previous view, for
- * esp_canvas_leave(). */
+/* Makes `rect` the current view. `rect` is relative to the view before. Returns the view
+ * before, for esp_canvas_leave(). */
 struct esp_view esp_canvas_enter(struct esp_canvas *canvas, struct esp_rect rect);
 void esp_canvas_leave(struct esp_canvas *canvas, struct esp_view previous);
 

@@ -51,8 +51,8 @@ int esp_chat_open(struct esp_chat *chat, const char *folder, char *err, size_t e
 void esp_chat_free(struct esp_chat *chat);
 
 /* Sets *chosen to the chat format that `choice` (enum esp_chat_choice) selects for a model with
- * the chat template `own`. The strings still belong to `own`; do not free `chosen`. Its format
- * is NULL if conversations are raw text. */
+ * the chat template `own`. The strings still belong to `own`; do not free `chosen`. The member
+ * `format` is NULL if conversations are raw text. */
 void esp_chat_choose(struct esp_chat *chosen, const struct esp_chat *own, int choice);
 
 /* esp_chat_begin() adds what comes before the first turn, with the system prompt `system` (NULL

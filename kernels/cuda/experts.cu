@@ -144,7 +144,7 @@ static __device__ void choose(const struct sort_args &a, int row)
     sum = esp_warp_sum(a.normed ? weight : sum) + a.epsilon;
     if (a.sigmoid && !a.normed)
         sum = 1.0f;
-    int rank = 0; /* how many of the row's experts have lower numbers than `mine` */
+    int rank = 0; /* how many of the row's experts have a lower number than expert `mine` */
     for (int k = 0; k < a.used; k++)
         rank += __shfl_sync(ESP_ALL_LANES, mine, k) < mine;
     if (lane < a.used) {

@@ -1,7 +1,7 @@
 /* mixer.cu - the arithmetic of recurrent layers: convolves tokens, reads and updates states,
  * and applies the norm and the gates of the output. The comment at enum esp_mixer in kernels.h
- * gives the formulas for one token after the other. cpu/pass_mixer.c gives the formulas for a
- * chunk of tokens.
+ * gives the formulas that process one token at a time. cpu/pass_mixer.c gives the formulas that
+ * process a chunk of tokens.
  *
  * As on the CPU, the value columns of a state do not depend on one another. So a block computes
  * 16 columns of a head, and holds this part of the state in registers. It processes the groups

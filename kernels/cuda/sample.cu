@@ -4,7 +4,7 @@
  * The additions and their order are the same as in `sample` of the CPU backend. So both
  * backends draw the same token for the same row and random number u. All threads sum chunks of
  * 256 tokens. One thread computes the running totals of these sums. All threads look for the
- * first chunk whose running total exceeds u * total, and one thread walks over this chunk.
+ * first chunk whose running total exceeds u * total, and one thread searches this chunk.
  * Chunks with excluded tokens are marked, and each of their tokens is compared with the
  * excluded tokens. A drawn token is excluded from the next draws, and only its chunk is summed
  * again.

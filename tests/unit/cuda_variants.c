@@ -278,7 +278,7 @@ TEST(products_of_quantised_weights_are_the_same_on_every_gpu)
 
 /* Four query heads share one key head. So passes in default mode use tiles of 16, 64 and 128
  * queries. Tiles of 128 queries are used only if a block may have 102 KB of shared memory. In a
- * pass of 20 rows, no product needs so much. */
+ * pass of 20 rows, no product needs that much shared memory. */
 TEST(attention_is_right_with_every_tile_of_queries_on_every_gpu)
 {
     static const int multiprocessors[] = {4, 46, 132};

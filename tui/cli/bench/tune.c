@@ -206,7 +206,7 @@ static void print_contest(const struct cli_contest *contest)
                        contest->candidate[i].speedup);
     }
     if (best(contest) == plain(contest))
-        printf("ar wins: no drafter is faster by %.0f %% and by more than noise\n\n",
+        printf("ar wins: no drafter is faster by %.0f %% and by more than the noise\n\n",
                100 * (WORTH - 1));
     else
         esp_safe_print(stdout, "%s wins: %.2fx plain decoding\n\n", best_spec(contest),

@@ -235,7 +235,7 @@ static void print_pair(const struct esp_model_info *target, const struct esp_mod
                  draft->shared, target->vocabulary, 100 * draft->text_share);
     printf("%-12s yes: %s; the draft has %.1f %% of the target's parameters%s\n", "pair fits",
            same, 100.0 * (double)draft->parameters / (double)target->parameters,
-           draft->head ? " and uses some of them" : "");
+           draft->head ? ", and also uses some of the target's" : "");
 }
 
 static int run(struct cli_options *o)
