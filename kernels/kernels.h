@@ -30,16 +30,16 @@ extern "C" {
 
 /* ------------------------------------------------------------------ a model's description */
 
-/* A file from which tensors are read. If the file has become shorter since it was opened, a
- * read beyond its end gives zeros and sets `failed`. The owner of the file checks `failed`
- * after all reads. */
+/* Describes a file from which tensors are read. If the file has become shorter since it was
+ * opened, a read beyond its end gives zeros and sets `failed`. The owner of the file checks
+ * `failed` after all reads. */
 struct esp_tensor_file {
     int fd;
     bool failed;
     const char *path; /* for error messages; or NULL */
 };
 
-/* A matrix or vector in the model file. Row r of the matrix starts at row
+/* Describes a matrix or vector in the model file. Row r of the matrix starts at row
  * (r / block) * stride + r % block of `data`, so that a single matrix can be read from a fused
  * matrix (gpt_neox interleaves q, k and v per head). A plain matrix has block = stride = rows.
  * A vector is a matrix with one column: its element r is found by the same rule, so a fused
@@ -157,8 +157,8 @@ struct esp_layer {
      * sigmoid(matrix * input of the layer), element by element. */
     struct esp_tensor attention_gate;
 
-    /* A recurrent layer has the following instead of query, ..., output; it ignores `rotation`
-     * and `window`. C is esp_conv_width(), and V is esp_mixed_width(). */
+    /* A recurrent layer has the following members instead of `query` to `output`, and ignores
+     * `rotation` and `window`. C is esp_conv_width(), and V is esp_mixed_width(). */
     enum esp_mixer mixer;
     struct esp_tensor conv_in, conv_in_bias;   /* the input of the convolution */
     struct esp_tensor in_gate, in_gate_bias;   /* (C, hidden) CONV only */
@@ -246,8 +246,8 @@ enum esp_reads { ESP_READS_TOKENS, ESP_READS_EAGLE, ESP_READS_EAGLE3 };
 /* The largest number of norms before the fc of an EAGLE-3 head. */
 enum { ESP_FC_NORMS = 3 };
 
-/* A memory limit for weights. The weights may use `bytes` minus `others`. `others` is reserved
- * for everything else that the caller will open. */
+/* Holds a memory limit for weights. The weights may use `bytes` minus `others`. `others` is
+ * reserved for everything else that the caller will open. */
 struct esp_memory_limit {
     size_t bytes, others; /* bytes = 0 means no limit */
 };
@@ -348,9 +348,9 @@ struct esp_states {
     const int32_t *row; /* (rows) row of `to` for batch row i; -1 if none. NULL means row i */
 };
 
-/* A window that limits which tokens a row sees ("StreamingLLM", Xiao et al. 2024, section 3.2).
- * The row at position t sees the first `sinks` tokens and the last `recent` tokens, including
- * its own: positions 0..sinks-1 and t-recent+1..t. If there is a gap between these two ranges,
+/* Describes a window, which limits the tokens that a row sees ("StreamingLLM", Xiao et al. 2024,
+ * sec. 3.2). The row at position t sees the first `sinks` tokens and the last `recent` tokens,
+ * including its own: positions 0..sinks-1 and t-recent+1..t. If there is a gap between them,
  * attention computes as if there were no gap: for the sinks, the row is at position sinks +
  * recent - 1; for the recent tokens, distances do not change. So no distance is larger than in
  * a text of sinks + recent tokens. What a row sees depends only on t, never on other rows of
@@ -453,7 +453,7 @@ enum { ESP_WAY_SIZES = 13 };
 enum esp_way { ESP_WAY_VECTORS, ESP_WAY_TILES, ESP_WAYS };
 struct esp_way_times {
     /* The four indices are: the type of the weights; 0 for activations of 16 bits or 1 for 8
-     * bits; the number of the size (sizes are numbers of rows, in ascending order); the way. */
+     * bits; the index of a number of rows (these numbers are in ascending order); the way. */
     double ns[ESP_DTYPE_COUNT][2][ESP_WAY_SIZES][ESP_WAYS];
 };
 

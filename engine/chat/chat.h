@@ -32,12 +32,12 @@ struct esp_chat {
                      NULL */
 };
 
-/* Text in a chat format. A zero-initialised struct is valid and empty. */
+/* Holds text in a chat format. A zero-initialised struct is valid and empty. */
 struct esp_chat_text {
     char *bytes; /* (length) and a NUL */
     size_t length, capacity;
     struct esp_spans said; /* the parts that people or the model wrote; tag 0 */
-    bool failed;           /* the memory is full, or the text is too long */
+    bool failed;           /* memory ran out, or the text is too long */
 };
 
 /* Reads a model's chat template, `length` bytes of text. `bos` and `eos` are the texts of

@@ -44,7 +44,7 @@ check "with --expect, the default drafter is one that uses the expected text" sh
 $gen -p "$prompt" --drafter fixed --expect "$work/plain" >"$work/got" 2>"$work/note"
 check "a warning says that drafter fixed does not use the expected text" grep -q "drafter fixed does not use the expected text" "$work/note"
 
-# An answer in a chat begins after control tokens.
+# In a chat, an answer begins after control tokens. Drafting from the expected text must still work.
 chat_pair "$work/chat"
 chat="$ESPALIER generate -n 80 --seed 1 --ignore-eos --target $work/chat/target -p Hello"
 $chat >"$work/answer"

@@ -9,8 +9,8 @@
  * with only 64 columns or outputs.
  *
  * In exact mode, every row of a pass must be bit-identical to plain decoding on every GPU. In
- * both modes, the logits may differ from the CPU's only as much as rounding activations to 16
- * bits explains. On a real GPU, only that device is tested.
+ * both modes, the logits must be as close to the CPU's logits as can be expected when
+ * activations are rounded to 16 bits. On a real GPU, only that device is tested.
  */
 #include <dlfcn.h>
 #include <math.h>
