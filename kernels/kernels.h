@@ -86,8 +86,8 @@ struct esp_tensor {
      * If there is not enough memory to quantise rows, zeros are read and source->failed is set.
      */
     const struct esp_tensor *original;
-    /* If not NULL, an array (rows): row r is row listed[r] of the matrix that the other fields
-     * describe. That matrix can have any number of rows. */
+    /* (rows), or NULL. If it is not NULL, row r of the tensor is row listed[r] of the matrix
+     * that the other fields describe. That matrix can have any number of rows. */
     const int32_t *listed;
 };
 
@@ -348,13 +348,13 @@ struct esp_states {
     const int32_t *row; /* (rows) row of `to` for batch row i; -1 if none. NULL means row i */
 };
 
-/* Describes a window, which limits the tokens that a row sees ("StreamingLLM", Xiao et al. 2024,
- * sec. 3.2). The row at position t sees the first `sinks` tokens and the last `recent` tokens,
- * including its own: positions 0..sinks-1 and t-recent+1..t. If there is a gap between them,
- * attention computes as if there were no gap: for the sinks, the row is at position sinks +
- * recent - 1; for the recent tokens, distances do not change. So no distance is larger than in
- * a text of sinks + recent tokens. What a row sees depends only on t, never on other rows of
- * the cache. */
+/* Describes a window, which limits the tokens that a row sees ("StreamingLLM", Xiao et al.
+ * 2024, section 3.2). The row at position t sees the first `sinks` tokens and the last `recent`
+ * tokens, including its own: positions 0..sinks-1 and t-recent+1..t. If there is a gap between
+ * these two ranges, attention computes as if there were no gap: for the sinks, the row is at
+ * position sinks + recent - 1; for the recent tokens, distances do not change. So no distance
+ * is larger than in a text of sinks + recent tokens. What a row sees depends only on t, never
+ * on other rows of the cache. */
 struct esp_window {
     int sinks, recent; /* sinks >= 0, recent >= 1 */
     /* Number of tokens after the sinks that no longer have a cache row: cache row r >= sinks

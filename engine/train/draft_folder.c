@@ -21,7 +21,7 @@
 /* ------------------------------------------------------------------ shapes */
 
 /* Returns a shape in which only some members are set: those that follow from a model's
- * description. They are the same for draft models and for heads. */
+ * description. These members are the same for draft models and for heads. */
 static struct esp_network_shape shape_of(const struct esp_model_desc *d)
 {
     return (struct esp_network_shape){

@@ -278,7 +278,7 @@ void esp_cpu_pack_stored(struct esp_packed *part, const struct esp_packed *w, in
     }
 }
 
-/* Returns the index in a panel of the number in row j and column c. */
+/* Returns the index at which a panel stores the number in row j and column c. */
 static size_t place_of(const struct esp_packed *w, size_t j, size_t c)
 {
     if (w->dtype != ESP_BF16)

@@ -1,6 +1,6 @@
 /* Tests the sentences that say why a controller changed a value. The test runs hundreds of
- * iterations with every rule of a controller. The comparison in a sentence must be true of the
- * event. The value must have changed in the direction that the rule prescribes in this case. */
+ * iterations with every rule of a controller. The comparison in a sentence must be true for the
+ * iteration. The value must have changed in the direction that the rule prescribes. */
 #include "viz/gauges.h"
 
 #include <math.h>

@@ -43,7 +43,7 @@ static int occurrences(int length, const int32_t *words, int count, int *end)
     return n;
 }
 
-/* Finds the state of a sequence through the edges. Returns -1 if the sequence does not
+/* Finds the state of a sequence by following the edges. Returns -1 if the sequence does not
  * occur. */
 static int32_t state_of(const struct esp_suffix *s, const int32_t *words, int count)
 {
