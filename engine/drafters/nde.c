@@ -138,7 +138,7 @@ static const char *note(const void *memory)
 {
     const struct state *s = memory;
     return s->other_costs ? "nde: its selector was trained with the costs of these models in a "
-                            "different width or number format; the text is as good, but "
+                            "different width or number format; the text is just as good, but "
                             "other trees may be faster here"
                           : NULL;
 }
