@@ -7,8 +7,8 @@
  * 16 columns of a head, and holds this part of the state in registers. It processes the groups
  * of the plan (state_plan.h) one after the other. A row's numbers come from the same operations
  * in the same order, no matter which other rows are in its pass. So results are bit-identical
- * for trees, for chains, for any order of rows, and for any division of a prompt, in both
- * modes.
+ * for trees, for chains, for any order of rows, and for any division of a prompt, with and
+ * without exact mode.
  *
  * The kernels read the plan from at.visit, so a captured graph works for any tree.
  */

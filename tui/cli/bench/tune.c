@@ -359,6 +359,6 @@ const struct cli_command cli_tune = {
         "Every line is a prompt; without -p, -f or -, a few built-in prompts are used, and "
         "without\n-n as many tokens as the time allows. Candidates are measured at temperature "
         "0 and at --temp\n(default 0.6; with --temp 0, only at 0). Several times, the slower "
-        "half of them is dropped.\nCtrl-C ends the measurement and prints what is known.",
+        "half of them is dropped.\nCtrl-C ends the measurement and prints its results so far.",
     .run = run,
 };
