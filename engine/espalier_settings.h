@@ -42,8 +42,8 @@ extern "C" {
     X(choice, chat, "chat", 0, ESP_CHAT_CHOICES - 1, 0, ESP_CHAT_NAMES,                        \
       "format of conversations: the model's own format, none (raw text), or a format by name") \
     X(whole, window, "window", 1, 1 << 20, 0, "off|on|NUMBER",                                 \
-      "a token attends only to the sinks and to this many last tokens, so the text can be "    \
-      "endless, but the output changes; on: 1020")                                             \
+      "a token attends only to the sinks and to this many of the last tokens, so the text "    \
+      "can be endless, but the output changes; on: 1020")                                      \
     X(whole, sinks, "sinks", 1, 1 << 20, 0, "auto|none|NUMBER",                                \
       "with a window, number of sinks (tokens at the start of the text to which every token "  \
       "attends); auto: 4")                                                                     \

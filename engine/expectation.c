@@ -82,7 +82,7 @@ static int tokenize_after(const struct esp_session *s, const struct esp_expectat
     return tokenize(s, e->text, e->length, tokens);
 }
 
-/* Returns the number of tokens of the text before its last answer. */
+/* Returns how many tokens of the text come before the last answer. */
 static int answer_of(const struct esp_session *s)
 {
     const struct esp_conversation *c = &s->conversation;

@@ -57,7 +57,7 @@ static const char *draws_text(unsigned draws)
     return text[draws & 7];
 }
 
-/* Returns whether a NULL-terminated list has an entry `index`. */
+/* Returns whether a NULL-terminated list has an entry at this index. */
 static bool has(const void *const *list, int index)
 {
     for (int i = 0; i <= index; i++)

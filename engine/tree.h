@@ -34,15 +34,15 @@ struct esp_tree_builder {
     int capacity; /* maximum number of nodes to verify, without the root */
     int room;     /* number of nodes to verify that can still be added */
     int record;   /* maximum number of nodes to store, including cut ones and the root */
-    int32_t *first_child, *last_child, *next_sibling; /* (record) node or -1 */
-    int32_t *row;                                     /* (record) row when flattened, or -1 */
-    int32_t *first_draw, *last_draw;                  /* (record) draw or -1 */
-    int32_t *next_draw, *draw_node;                   /* (draw_capacity) draw or -1; its node */
-    int draws, draw_capacity;                         /* number of draws, and their maximum
-                                                         number */
-    int32_t *size;                                    /* (record) size of each node's subtree */
-    int32_t *stack;                                   /* (record) scratch */
-    int mask_words;                                   /* words per row of `mask` */
+    int32_t *first_child, *last_child, *next_sibling; /* (record) index of a node, or -1 */
+    int32_t *row;                    /* (record) row in the flattened tree, or -1 */
+    int32_t *first_draw, *last_draw; /* (record) index of a draw, or -1 */
+    int32_t *next_draw;              /* (draw_capacity) index of the next draw, or -1 */
+    int32_t *draw_node;              /* (draw_capacity) the node of each draw */
+    int draws, draw_capacity;        /* number of draws; maximum number of draws */
+    int32_t *size;                   /* (record) size of each node's subtree */
+    int32_t *stack;                  /* (record) scratch */
+    int mask_words;                  /* words per row of `mask` */
     uint64_t *mask;  /* (capacity + 1, mask_words) bit j of row i: row j is i or its ancestor */
     int mask_blocks; /* number of non-empty 32 x 32 blocks in mask (dyspec, app. C, table 5) */
     struct esp_arrays arrays; /* owns all arrays of this struct and of `tree` */

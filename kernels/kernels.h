@@ -30,16 +30,16 @@ extern "C" {
 
 /* ------------------------------------------------------------------ a model's description */
 
-/* A file from which tensors are read. If the file has become shorter since it was opened, a
- * read beyond its end gives zeros and sets `failed`. The owner of the file checks `failed`
- * after all reads. */
+/* Describes a file from which tensors are read. If the file has become shorter since it was
+ * opened, a read beyond its end gives zeros and sets `failed`. The owner of the file checks
+ * `failed` after all reads. */
 struct esp_tensor_file {
     int fd;
     bool failed;
     const char *path; /* for error messages; or NULL */
 };
 
-/* A matrix or vector in the model file. Row r of the matrix starts at row
+/* Describes a matrix or vector in the model file. Row r of the matrix starts at row
  * (r / block) * stride + r % block of `data`, so that a single matrix can be read from a fused
  * matrix (gpt_neox interleaves q, k and v per head). A plain matrix has block = stride = rows.
  * A vector is a matrix with one column: its element r is found by the same rule, so a fused
@@ -72,7 +72,7 @@ struct esp_tensor {
     struct esp_tensor_file *scale_source;
     size_t scale_offset;
     float added;    /* added to every number of a vector: Gemma stores norm weights minus 1 */
-    bool logarithm; /* a stored number x of a vector stands for -e^x; reads give -e^x */
+    bool logarithm; /* if the stored number of a vector is x, reading it returns -e^x */
     struct esp_tensor_file *source; /* NULL if the tensor is in memory, at `data` */
     size_t offset;                  /* where the first row begins in `source` */
     /* If stored_rows is not 0, the tensor is larger than the stored tensor (F32 and BF16 only;
@@ -86,8 +86,8 @@ struct esp_tensor {
      * If there is not enough memory to quantise rows, zeros are read and source->failed is set.
      */
     const struct esp_tensor *original;
-    /* If not NULL, an array (rows): row r is row listed[r] of the matrix that the other fields
-     * describe. That matrix can have any number of rows. */
+    /* (rows), or NULL. If it is not NULL, row r of the tensor is row listed[r] of the matrix
+     * that the other fields describe. That matrix can have any number of rows. */
     const int32_t *listed;
 };
 
@@ -157,8 +157,8 @@ struct esp_layer {
      * sigmoid(matrix * input of the layer), element by element. */
     struct esp_tensor attention_gate;
 
-    /* A recurrent layer has the following instead of query, ..., output; it ignores `rotation`
-     * and `window`. C is esp_conv_width(), and V is esp_mixed_width(). */
+    /* A recurrent layer has the following members instead of `query` to `output`, and ignores
+     * `rotation` and `window`. C is esp_conv_width(), and V is esp_mixed_width(). */
     enum esp_mixer mixer;
     struct esp_tensor conv_in, conv_in_bias;   /* the input of the convolution */
     struct esp_tensor in_gate, in_gate_bias;   /* (C, hidden) CONV only */
@@ -169,7 +169,7 @@ struct esp_layer {
     struct esp_tensor conv, conv_bias;   /* (C, conv_kernel), last column: the token itself */
     struct esp_tensor rate;              /* (state_heads, 1), negative numbers */
     struct esp_tensor skip;              /* (state_heads, 1), SSM only */
-    struct esp_tensor mixed_norm;        /* (value_dim, 1), for SSM (V, 1) */
+    struct esp_tensor mixed_norm;        /* (value_dim, 1); for SSM: (V, 1) */
     struct esp_tensor mixed, mixed_bias; /* (hidden, V) */
 
     /* The MLP. A recurrent model may have layers without an MLP, and layers without a mixer.
@@ -197,9 +197,9 @@ struct esp_layer {
     struct esp_tensor choice_bias;
     struct esp_expert *expert;
 
-    /* In this layer, a row sees only the last `window` rows among those that the batch lets it
-     * see. These include the row itself. 0 means that it sees all of them. Such rows have
-     * consecutive positions, so the row at position t sees positions t - window + 1 to t. */
+    /* In this layer, a row sees only some of the rows that the batch lets it see: the last
+     * `window` of them, including the row itself. 0 means no limit. These rows have consecutive
+     * positions, so the row at position t sees positions t - window + 1 to t. */
     int window;
     enum esp_rotation rotation;
 };
@@ -246,8 +246,8 @@ enum esp_reads { ESP_READS_TOKENS, ESP_READS_EAGLE, ESP_READS_EAGLE3 };
 /* The largest number of norms before the fc of an EAGLE-3 head. */
 enum { ESP_FC_NORMS = 3 };
 
-/* A memory limit for weights. The weights may use `bytes` minus `others`. `others` is reserved
- * for everything else that the caller will open. */
+/* Holds a memory limit for weights. The weights may use `bytes` minus `others`. `others` is
+ * reserved for everything else that the caller will open. */
 struct esp_memory_limit {
     size_t bytes, others; /* bytes = 0 means no limit */
 };
@@ -282,8 +282,8 @@ struct esp_model_desc {
     int experts, experts_used, expert_ffn; /* for layers with a router */
     bool experts_normed; /* the weights of the used experts are divided by their sum */
     /* True if a sigmoid, not a softmax over all experts, turns each expert's logit into its
-     * weight. If experts_normed is true, expert_epsilon is added to the sum that divides the
-     * chosen weights. */
+     * weight. If experts_normed is true, the chosen weights are divided by their sum plus
+     * expert_epsilon. */
     bool sigmoid_router;
     float expert_epsilon, expert_scale; /* all weights are multiplied by the scale; 0 means 1 */
     int rotary; /* leading dimensions of a head that RoPE rotates, in pairs (i, i + rotary/2) */
@@ -348,13 +348,13 @@ struct esp_states {
     const int32_t *row; /* (rows) row of `to` for batch row i; -1 if none. NULL means row i */
 };
 
-/* A window that limits which tokens a row sees ("StreamingLLM", Xiao et al. 2024, section 3.2).
- * The row at position t sees the first `sinks` tokens and the last `recent` tokens, including
- * its own: positions 0..sinks-1 and t-recent+1..t. If there is a gap between these two ranges,
- * attention computes as if there were no gap: for the sinks, the row is at position sinks +
- * recent - 1; for the recent tokens, distances do not change. So no distance is larger than in
- * a text of sinks + recent tokens. What a row sees depends only on t, never on other rows of
- * the cache. */
+/* Describes a window, which limits the tokens that a row sees ("StreamingLLM", Xiao et al.
+ * 2024, section 3.2). The row at position t sees the first `sinks` tokens and the last `recent`
+ * tokens, including its own: positions 0..sinks-1 and t-recent+1..t. If there is a gap between
+ * these two ranges, attention computes as if there were no gap: for the sinks, the row is at
+ * position sinks + recent - 1; for the recent tokens, distances do not change. So no distance
+ * is larger than in a text of sinks + recent tokens. What a row sees depends only on t, never
+ * on other rows of the cache. */
 struct esp_window {
     int sinks, recent; /* sinks >= 0, recent >= 1 */
     /* Number of tokens after the sinks that no longer have a cache row: cache row r >= sinks
@@ -433,7 +433,7 @@ struct esp_combination {
     double a, b, c, d;
 };
 
-/* The total time of all kernels of one kind in a pass. */
+/* Holds the total time of all kernels of one kind in a pass. */
 struct esp_kernel_time {
     const char *name; /* what these kernels compute */
     int count;
@@ -453,7 +453,7 @@ enum { ESP_WAY_SIZES = 13 };
 enum esp_way { ESP_WAY_VECTORS, ESP_WAY_TILES, ESP_WAYS };
 struct esp_way_times {
     /* The four indices are: the type of the weights; 0 for activations of 16 bits or 1 for 8
-     * bits; the number of the size (sizes are numbers of rows, in ascending order); the way. */
+     * bits; the index of a number of rows (these numbers are in ascending order); the way. */
     double ns[ESP_DTYPE_COUNT][2][ESP_WAY_SIZES][ESP_WAYS];
 };
 
@@ -484,7 +484,7 @@ enum { ESP_STATE_CHUNK = 8 };
 /* For recurrent layers, a cache contains the state of each layer after the first `folded`
  * tokens of the text. For each later row, it contains the input of the layer, and the update
  * that the row makes to the state. `folded` is a multiple of ESP_STATE_CHUNK. All rows of a
- * pass follow rows folded..prefix-1; rows that a window dropped are included in these numbers.
+ * pass follow rows folded..prefix-1, which are counted as if a window had not dropped any row.
  * A pass first adds the updates of all complete chunks of rows folded..prefix-1 to the states.
  * After that it adds the updates of the chunks that its committed rows (`text`) complete.
  * `prefix` must not be less than `folded`, except that prefix 0 begins a new text. To go back
@@ -563,8 +563,8 @@ struct esp_backend_ops {
                    struct esp_kernel_time *kernel, int most);
     /* Some products can be computed in two ways, with bit-identical results. way_key() returns
      * a key that identifies the processor and the code that were timed, or "" if there is only
-     * one way. measure_ways() measures the types of these weights for which `times` is not
-     * complete; after that, the backend uses the faster way for each type. Returns how many
+     * one way. If `times` is incomplete for a type of these weights, measure_ways() measures
+     * this type; after that, the backend uses the faster way for each type. Returns how many
      * types it measured. */
     const char *(*way_key)(const struct esp_backend *backend);
     int (*measure_ways)(struct esp_weights *weights, struct esp_way_times *times);
@@ -613,7 +613,7 @@ struct esp_backend_ops {
 };
 
 /* Operations are called through backend->ops. If a backend is loaded only when it is opened,
- * its table here has only name, summary, open and open_device. */
+ * the table below contains only its name, summary, open and open_device. */
 extern const struct esp_backend_ops esp_backend_cpu, esp_backend_cuda;
 
 #ifdef __cplusplus

@@ -40,7 +40,7 @@ struct esp_recorded_event {
 };
 
 /* Reads one line and checks it. The line has no newline, and at most ESP_RECORDING_LINE bytes.
- * Adds the texts of its tokens to `texts`. Gauges point to names in `texts`. If `vocabulary` is
+ * Adds the texts of its tokens and the names of its gauges to `texts`. If `vocabulary` is
  * not 0, token ids must be below it. Returns 1 for an event, and 0 for an event of an unknown
  * type. Otherwise returns a negative status, with a sentence that does not name the file. */
 int esp_event_from_json(struct esp_recorded_event *recorded, struct esp_texts *texts,

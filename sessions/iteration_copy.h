@@ -22,8 +22,8 @@ struct esp_iteration_copy {
 };
 
 /* Makes room for a tree with `nodes` nodes and `ids` ids; there are at most three ids for each
- * node. A zero-initialised struct is an empty copy. Returns 0, or ESP_E_MEMORY and changes
- * nothing. */
+ * node. A zero-initialised struct is an empty copy. Returns 0. If there is no memory, returns
+ * ESP_E_MEMORY and changes nothing. */
 int esp_iteration_reserve(struct esp_iteration_copy *copy, int nodes, int ids);
 /* Makes room for the scores of `count` tokens. */
 int esp_iteration_reserve_scores(struct esp_iteration_copy *copy, int count);

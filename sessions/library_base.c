@@ -16,8 +16,8 @@
 #include "kernels/status.h"
 #include "sessions/library_parts.h"
 
-/* On systems with F_OFD_SETLK, a lock belongs to the open file description, so two
- * esp_libraries of one process exclude each other. On other systems a lock belongs to the
+/* On systems with F_OFD_SETLK, a lock belongs to the open file description, so two open
+ * libraries of one process exclude each other. On other systems a lock belongs to the
  * process. */
 #ifdef F_OFD_SETLK
 enum { SET_LOCK = F_OFD_SETLK, WAIT_LOCK = F_OFD_SETLKW, GET_LOCK = F_OFD_GETLK };

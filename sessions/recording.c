@@ -18,7 +18,7 @@
 #include "sessions/event_json.h"
 #include "sessions/grow.h"
 
-/* The index entry of an event. */
+/* Holds the index entry of an event. */
 struct index_entry {
     off_t offset;
     uint32_t length; /* number of bytes in the line, without its newline */
@@ -55,7 +55,7 @@ struct esp_recording {
 
     struct esp_text_token *text; /* (text_capacity) the result of esp_recording_text() */
     int text_capacity;
-    char *line;                         /* (ESP_RECORDING_LINE + 1) the line read last */
+    char *line;                         /* (ESP_RECORDING_LINE + 1) the last line read */
     struct esp_recorded_event recorded; /* the event in `line` */
     bool has_iteration;                 /* `recorded` is an iteration */
     struct esp_iteration_copy stepped;  /* used by the result of esp_recording_step() */

@@ -9,7 +9,7 @@ enum { VOCABULARY = 26 };
 
 extern char kept_folder[64], kept_path[128]; /* the folder, and the library's file in it */
 extern char kept_told[700];                  /* the last message of a keeper */
-extern int kept_troubles;                    /* how many messages keepers have given */
+extern int kept_troubles;                    /* number of messages from keepers */
 
 /* Makes the temporary folder. */
 void kept_begin(void);

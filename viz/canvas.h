@@ -22,8 +22,8 @@ struct esp_rect {
 };
 
 struct esp_cell {
-    char text[21]; /* one character with its combining marks; "" right of a wide character */
-    uint8_t width; /* in columns: 1 or 2; 0 right of a wide character */
+    char text[21]; /* a character with its combining marks; "" in the cell after a wide one */
+    uint8_t width; /* columns that the character takes: 1 or 2; 0 in the cell after a wide one */
     uint8_t style; /* enum esp_style */
     uint8_t lines; /* ESP_LINE_* flags of a piece of a frame (text is then ""); 0: no frame */
 };
@@ -51,8 +51,8 @@ void esp_canvas_close(struct esp_canvas *canvas);
 int esp_canvas_resize(struct esp_canvas *canvas, int width, int height);
 void esp_canvas_clear(struct esp_canvas *canvas);
 
-/* Makes `rect` (relative to the current view) the view. Returns the previous view, for
- * esp_canvas_leave(). */
+/* Makes `rect` the current view. `rect` is relative to the view before. Returns the view
+ * before, for esp_canvas_leave(). */
 struct esp_view esp_canvas_enter(struct esp_canvas *canvas, struct esp_rect rect);
 void esp_canvas_leave(struct esp_canvas *canvas, struct esp_view previous);
 

@@ -26,8 +26,8 @@ int esp_draw_bar(struct esp_canvas *canvas, int x, int y, int width, int style,
  * Returns x + 3. */
 int esp_draw_probability(struct esp_canvas *canvas, int x, int y, int style, double p);
 
-/* The vertical axis of a chart. It is logarithmic if all values are above 0 and the largest is
- * more than eight times the smallest. */
+/* Describes the vertical axis of a chart. The axis is logarithmic if all values are above 0 and
+ * the largest is more than eight times the smallest. */
 struct esp_axis {
     double low, high;
 };

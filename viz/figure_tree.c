@@ -160,8 +160,8 @@ static double draw_key(const struct esp_figure *f, struct esp_drawing *d, double
     d->width = x + 2 > d->width ? x + 2 : d->width;
     y += 15;
     esp_figure_small(f, d, FIGURE_EDGE, y, ESP_ANCHOR_START,
-                     "q: the draft's probability (width of the edge); p: the target's; shade: "
-                     "how sure the draft is there");
+                     "q: the draft's probability (edge width); p: the target's; shade: "
+                     "how sure the draft is at a node");
     return y + 4;
 }
 

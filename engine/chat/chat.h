@@ -32,12 +32,12 @@ struct esp_chat {
                      NULL */
 };
 
-/* Text in a chat format. A zero-initialised struct is valid and empty. */
+/* Holds text in a chat format. A zero-initialised struct is valid and empty. */
 struct esp_chat_text {
     char *bytes; /* (length) and a NUL */
     size_t length, capacity;
     struct esp_spans said; /* the parts that people or the model wrote; tag 0 */
-    bool failed;           /* the memory is full, or the text is too long */
+    bool failed;           /* memory ran out, or the text is too long */
 };
 
 /* Reads a model's chat template, `length` bytes of text. `bos` and `eos` are the texts of
@@ -51,8 +51,8 @@ int esp_chat_open(struct esp_chat *chat, const char *folder, char *err, size_t e
 void esp_chat_free(struct esp_chat *chat);
 
 /* Sets *chosen to the chat format that `choice` (enum esp_chat_choice) selects for a model with
- * the chat template `own`. The strings still belong to `own`; do not free `chosen`. Its format
- * is NULL if conversations are raw text. */
+ * the chat template `own`. The strings still belong to `own`; do not free `chosen`. The member
+ * `format` is NULL if conversations are raw text. */
 void esp_chat_choose(struct esp_chat *chosen, const struct esp_chat *own, int choice);
 
 /* esp_chat_begin() adds what comes before the first turn, with the system prompt `system` (NULL

@@ -7,8 +7,8 @@
  * answer, and version 4 (Tekken) has no spaces. The newest versions have a separate part for
  * the system prompt. In older versions, the system prompt comes before the user's first
  * message. In the chat templates of versions 3 and 4, it comes before the user's last message.
- * espalier always keeps it in the first turn while a conversation grows, because text that was
- * already computed is not moved.
+ * espalier always keeps the system prompt in the first turn. If it were moved, earlier turns
+ * would have to be computed again.
  */
 #include "engine/chat/chat_format.h"
 

@@ -1,5 +1,5 @@
-/* optimal.c - exactly the N likeliest nodes (SpecExec; salf-talf, app. B, theorem 3), with up
- * to ESP_MAX_TOP children each.
+/* optimal.c - drafts exactly the N likeliest nodes (SpecExec; salf-talf, app. B, theorem 3),
+ * with up to ESP_MAX_TOP children each.
  *
  * This is `salf` without its stopping rule. It needs more draft passes: at most one for each
  * depth and one for every B nodes.

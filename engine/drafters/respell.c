@@ -116,9 +116,9 @@ static void hold_back(struct state *s)
     }
 }
 
-/* Returns how many encoded tokens come before the draft's bytes, or -1 if one token has bytes
- * of the text and of the draft. `extra`: number of bytes that the tokenizer has added before
- * the text. */
+/* Returns how many encoded tokens come before the draft's bytes. Returns -1 if a token has
+ * bytes of both the text and the draft. `extra` is the number of bytes that the tokenizer has
+ * added before the text. */
 static int tokens_before(const struct state *s, const struct esp_language *target, int extra)
 {
     int at = 0, i = 0;

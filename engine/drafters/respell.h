@@ -1,5 +1,5 @@
-/* respell.h - the data about two models with different vocabularies that drafter `respell`
- * needs. */
+/* respell.h - declares what drafter `respell` needs to know about two models with different
+ * vocabularies. */
 #ifndef ESP_RESPELL_H
 #define ESP_RESPELL_H
 

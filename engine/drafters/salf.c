@@ -2,9 +2,10 @@
  * alg. 2).
  *
  * Each round adds the B likeliest candidates to the tree and expands them in one pass. Their
- * children become candidates, and the N best candidates are kept. Drafting stops when the nodes
- * just added have a summed probability below th: the sum falls with every round (theorem 1), so
- * no later round would gain more. The last B nodes are verified but not expanded.
+ * children become candidates, and the N best candidates are kept. Drafting stops when the
+ * probabilities of the nodes just added have a sum below th. This sum falls with every round
+ * (theorem 1), so no later round would gain more. The last B nodes are verified but not
+ * expanded.
  */
 #include "engine/drafters/drafter.h"
 

@@ -1,5 +1,5 @@
-/* arch_lfm2_moe.c - the LFM2 architecture with mixtures of experts. The layers are those of
- * arch_lfm2.c. Except in the first few layers, a router chooses a few of many MLPs.
+/* arch_lfm2_moe.c - the LFM2 architecture with mixtures of experts. The layers are the same as
+ * in arch_lfm2.c, but in all except the first few, a router chooses a few of many MLPs.
  *
  * Key names and defaults are those of Lfm2MoeConfig in the transformers library.
  */

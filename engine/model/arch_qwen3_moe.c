@@ -1,6 +1,7 @@
 /* arch_qwen3_moe.c - the Qwen3 architecture with mixtures of experts.
  *
- * The layers are those of Qwen3. In some or all of them a router chooses a few of many MLPs.
+ * The layers are the same as in Qwen3, but in some or all layers, a router chooses a few of
+ * many MLPs.
  * Key names and defaults are those of Qwen3MoeConfig in the transformers library.
  * Yang et al., "Qwen3 Technical Report", 2025, section 2.
  */

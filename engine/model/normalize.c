@@ -68,7 +68,7 @@ int esp_normalizer_read(struct esp_normalizer *normalizer, const cJSON *json, ch
         const char *content = esp_json_text(json, "prepend");
         return content ? add_step(normalizer, PREPEND, "", content, err, errlen)
                        : esp_fail(err, errlen, ESP_E_FORMAT,
-                                  "normalizer is a Prepend without a text \"prepend\"");
+                                  "normalizer is a Prepend without a string \"prepend\"");
     }
     if (strcmp(type, "Sequence") != 0)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,

@@ -1,5 +1,5 @@
-/* normalize.h - the `normalizer` of a tokenizer.json: Unicode normalization form C, and the
- * steps by which SentencePiece tokenizers make spaces visible (Prepend and Replace). */
+/* normalize.h - runs the `normalizer` of a tokenizer.json: Unicode normalization form C, and
+ * the steps Prepend and Replace, with which SentencePiece tokenizers make spaces visible. */
 #ifndef ESP_NORMALIZE_H
 #define ESP_NORMALIZE_H
 
@@ -16,7 +16,7 @@ struct esp_normalizer {
     int count;
 };
 
-/* Reads `json`, which may be NFC, Prepend, Replace of a String, or a Sequence of these.
+/* Reads `json`, which can be NFC, Prepend, Replace of a String, or a Sequence of these.
  * Anything else is refused. If `json` is NULL or null, the normalizer has no steps. Free the
  * normalizer even if reading fails. */
 int esp_normalizer_read(struct esp_normalizer *normalizer, const cJSON *json, char *err,

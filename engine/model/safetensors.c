@@ -65,7 +65,8 @@ static int read_shape(struct esp_stored *tensor, const cJSON *shape, int64_t *el
     return 0;
 }
 
-/* Fills `tensor` from a header entry. Returns NULL, or the end of an error message. */
+/* Fills `tensor` from a header entry. Returns NULL on success. If the entry is invalid, returns
+ * the end of an error message. */
 static const char *read_entry(struct esp_stored *tensor, const cJSON *entry, size_t data_size)
 {
     const cJSON *type = esp_json_item(entry, "dtype");

@@ -16,8 +16,8 @@ struct esp_spans {
     int32_t count, capacity;
 };
 
-/* Lists the parts of a text that users wrote. In these parts, special tokens are not found, and
- * neither are the tokens that `marks` lists. `marks` ends with NULL and may be NULL. */
+/* Lists the parts of a text that users wrote. In these parts, neither special tokens nor the
+ * tokens listed in `marks` are recognised. `marks` ends with NULL and may be NULL. */
 struct esp_literals {
     const struct esp_span *items; /* (count) in ascending order */
     int32_t count;

@@ -24,9 +24,9 @@ struct esp_pass_times {
     float choice; /* time that the selector itself takes, whatever it chooses */
 };
 
-/* Sets nominal times, which were not measured: a pass of the target takes a millisecond, each
- * additional row takes 3 % of it, and a pass of the draft takes 5 %. The length does not
- * matter. */
+/* Sets nominal times, which were not measured. A pass of the target takes a millisecond; each
+ * additional row takes 3 % of this time, and a pass of the draft takes 5 % of it. The length of
+ * the text does not matter. */
 void esp_nominal_times(struct esp_pass_times *times);
 
 /* Returns whether all times are finite and positive, and the lengths are ascending. */

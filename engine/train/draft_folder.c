@@ -21,7 +21,7 @@
 /* ------------------------------------------------------------------ shapes */
 
 /* Returns a shape in which only some members are set: those that follow from a model's
- * description. They are the same for draft models and for heads. */
+ * description. These members are the same for draft models and for heads. */
 static struct esp_network_shape shape_of(const struct esp_model_desc *d)
 {
     return (struct esp_network_shape){
@@ -89,8 +89,8 @@ int esp_head_shape(struct esp_network_shape *shape, const struct esp_model *targ
     if (d->head_dim % 2 != 0 || d->heads % d->kv_heads != 0)
         return esp_fail(
             err, errlen, ESP_E_UNSUPPORTED,
-            "a head for %s cannot be trained: its attention heads must have an even number of "
-            "dimensions (here %d) and be a multiple of the key/value heads",
+            "a head for %s cannot be trained: an attention head must have an even number of "
+            "dimensions (here %d), and every key/value head must have the same number of heads",
             target->path, d->head_dim);
     if (!(*inverse_frequency = calloc((size_t)half, sizeof **inverse_frequency)))
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to train");

@@ -33,15 +33,16 @@ struct esp_parameters {
     float *gradient;       /* (total) */
 };
 
-/* Adds a parameter and returns its number, or -1 if there is no memory; in that case
- * esp_parameters_open() fails later. Add all parameters before that call. */
+/* Adds a parameter and returns its index. If there is no memory, returns -1, and
+ * esp_parameters_open() fails later. Add all parameters before calling esp_parameters_open().
+ */
 int esp_parameters_add(struct esp_parameters *p, const char *name, int rows, int columns);
 /* Allocates the arrays, filled with zeros. */
 int esp_parameters_open(struct esp_parameters *p, char *err, size_t errlen);
 void esp_parameters_close(struct esp_parameters *p);
 
-/* The first function returns the values of a parameter, the second its gradient. Both return
- * NULL for number -1, which means that there is no such parameter. */
+/* The first function returns the values of a parameter, and the second returns its gradient.
+ * `number` is the index of the parameter. If it is -1, both functions return NULL. */
 static inline float *esp_parameter_value(const struct esp_parameters *p, int number)
 {
     return number < 0 ? NULL : p->value + p->list[number].offset;

@@ -93,7 +93,7 @@ int esp_sample_file_open(struct esp_sample_file *f, const char *path,
         return esp_fail(
             err, errlen, ESP_E_MISMATCH,
             "%.300s belongs to a training run with other models, text, verifiers or "
-            "seed; remove it, or give another -o",
+            "seed; remove it, or name a different file with -o",
             path);
     header->times = has.times;
     const int status = read_blocks(f);

@@ -29,7 +29,7 @@ struct esp_sample_file {
     size_t size; /* number of floats per sample */
 };
 
-/* Opens or creates the file; close it even if that fails. `path` must outlive *file. The
+/* Opens or creates the file; close it even if this fails. `path` must outlive *file. The
  * caller sets all of *header except magic and `times`. If the file exists, its header must
  * equal *header; then its times are read into *header. For a new file, times.length[0] is set
  * to 0, and the caller must measure the times and call esp_sample_file_begin(). */

@@ -1,4 +1,4 @@
-/* divided.h - a pass over weights that are divided among ranks (kernels/ranks).
+/* divided.h - functions for a pass over weights that are divided among ranks (kernels/ranks).
  *
  * All ranks run the same pass. Each rank computes its own outputs of every matrix with the same
  * operations as a single process. Then the ranks exchange their outputs, so that each rank has

@@ -28,7 +28,7 @@ size_t esp_cpu_panel_bytes(const struct esp_packed *w)
 
 /* ------------------------------------------------------------------ floats */
 
-/* The rows of a panel as the file stores them. */
+/* Describes the rows of a panel before they are packed, in the form that the file has. */
 struct source {
     const char *rows;
     size_t stride;
@@ -37,7 +37,7 @@ struct source {
 
 /* Copies columns begin..begin+n-1 of all rows to a small tile. Without this copy, rows whose
  * size is a power of two would compete for the same cache lines. Rows and columns that do
- * not exist are zero. */
+ * not exist are filled with zeros. */
 static void gather(char *tile, size_t tile_stride, const struct source *s, size_t size,
                    int begin, int n)
 {
@@ -278,7 +278,7 @@ void esp_cpu_pack_stored(struct esp_packed *part, const struct esp_packed *w, in
     }
 }
 
-/* Returns the index in a panel of the number in row j and column c. */
+/* Returns the index at which a panel stores the number in row j and column c. */
 static size_t place_of(const struct esp_packed *w, size_t j, size_t c)
 {
     if (w->dtype != ESP_BF16)

@@ -33,8 +33,8 @@ size_t esp_cpu_order_bytes(int rows, int max_batch)
     return order_bytes(max_batch, words_of(rows, 0, 0));
 }
 
-/* For each batch row, writes 0 if its result is stored in a row of the matrix, and -1 if not.
- * Other ranks do not need the number of that row. */
+/* For each batch row i, writes i if the row's result is stored in the matrix `of`, and -1
+ * otherwise. Other ranks do not need to know in which row of `of` it is stored. */
 static void write_rows(int32_t *to, int rows, const struct esp_rows *of, const int32_t *row)
 {
     for (int i = 0; i < rows; i++)

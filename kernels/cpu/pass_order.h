@@ -7,8 +7,8 @@
 /* Writes a batch that fits the cache to cache->order and returns its bytes. */
 size_t esp_pass_order_write(struct esp_cpu_cache *cache, const struct esp_batch *batch);
 
-/* A batch that was read from an order. Its matrices of logits and hidden states have no memory,
- * because only rank 0 stores these. */
+/* Holds a batch that was read from an order. Its matrices of logits and hidden states have no
+ * memory, because only rank 0 stores logits and hidden states. */
 struct esp_pass_copy {
     struct esp_batch batch;
     struct esp_window window;

@@ -11,14 +11,14 @@
 #include "kernels/cuda/blocks.h"
 #include "kernels/cuda/tiled_product.h"
 
-/* The weights of 32 columns for a lane's outputs `group` and `group + 8`. They are bytes in the
- * order that esp_mma_s8() needs, and are multiplied by 2^SHIFT of the format. */
+/* Holds the weights of 32 columns for a lane's outputs `group` and `group + 8`. The weights are
+ * bytes in the order that esp_mma_s8() needs, and are multiplied by 2^SHIFT of the format. */
 struct esp_block_words {
     uint32_t a[4];
 };
 
-/* The scales for 32 columns of an output. `scale` is divided by 2^SHIFT of the format. `more`
- * is the minimum or the scale of the last 16 columns, depending on the format, or is not used.
+/* Holds the scales for 32 columns of an output. `scale` is divided by 2^SHIFT of the format.
+ * Depending on the format, `more` is the minimum, the scale of the last 16 columns, or unused.
  */
 struct esp_block_scales {
     float scale, more;
@@ -174,7 +174,7 @@ template <enum esp_dtype D> struct esp_block_unit;
 ESP_BLOCK_TYPES(X)
 #undef X
 
-/* The functions that unpack weights of format D. words() and scales() read group `sub` of 32
+/* Defines how weights of format D are unpacked. words() and scales() read group `sub` of 32
  * columns from a unit in shared memory. All lanes of a warp must call words(). number() returns
  * number `i` of an output's block, as esp_dequantise() computes it. */
 template <enum esp_dtype D> struct esp_block_format;
@@ -386,8 +386,8 @@ struct esp_block_args {
     struct esp_cuda_mixture mixture;
 };
 
-/* The part of a product that a block of threads computes: `tiles` tiles of 16 outputs of a
- * matrix, beginning with output number `first`. */
+/* Describes the part of a product that a block of threads computes: `tiles` tiles of 16 outputs
+ * of a matrix, beginning with output number `first`. */
 struct esp_block_part {
     struct esp_block_matrix of;
     int first, tiles;
@@ -409,8 +409,8 @@ esp_block_part_of(const struct esp_block_args &a)
 
 /* ------------------------------------------------------------------ copies of units */
 
-/* Begins to copy the weights of the warp's next step to `to` (UNITS, HIGH, unit). For each tile
- * of the block, copies UNITS units: numbers unit, unit + apart, unit + 2 apart, ... */
+/* Begins to copy the weights of the warp's next step to `to` (UNITS, HIGH, unit). Copies UNITS
+ * units for each tile of the block, with the indices unit, unit + apart, unit + 2 apart, ... */
 template <enum esp_dtype D, int HIGH>
 static __device__ __forceinline__ void esp_block_begin_step(char *to, const char *w, int tiles,
                                                             int units, int unit, int apart)

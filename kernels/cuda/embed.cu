@@ -2,9 +2,9 @@
  * joins the vectors that the matrix `fc` of a draft head reads, and turns masks into lists of
  * rows.
  *
- * A row of a tree sees the whole prefix and some rows after it, which a bitmask selects.
+ * A row of a tree sees the whole prefix and some later rows, which are selected by a bitmask.
  * Attention needs the i-th of these rows in every layer and head. So the mask is expanded once
- * per pass, to the ascending list seen[row][i]. Rows of a batch without masks see everything
+ * per pass, to the ascending list seen[row][i]. Rows of a batch without masks see all rows
  * before them and need no list. The cosines and sines of a row's position are also computed
  * once, for all layers and heads. */
 #include "kernels/cuda/norm.h"

@@ -24,9 +24,9 @@ struct route_args {
     size_t stride;
     int experts, count; /* count: experts, plus 1 if the shared expert has a gate */
     float *logits;      /* (rows, count) */
-    /* (rows, stride) and (stride). If x is the first half of a norm, it is rounded. The router
-     * then reads the residual stream and the norm's weight instead, so that rounding does not
-     * affect a choice. Otherwise these are NULL. */
+    /* `residual` (rows, stride) and `norm` (stride) are not NULL if x is the first half of a
+     * norm, which is rounded. In this case the router reads the residual stream and the norm's
+     * weight instead of x, so that rounding does not affect a choice. */
     const float *residual, *norm;
     struct esp_cuda_squares squares;
 };
@@ -144,7 +144,7 @@ static __device__ void choose(const struct sort_args &a, int row)
     sum = esp_warp_sum(a.normed ? weight : sum) + a.epsilon;
     if (a.sigmoid && !a.normed)
         sum = 1.0f;
-    int rank = 0; /* how many of the row's experts have lower numbers than `mine` */
+    int rank = 0; /* how many of the row's experts have a lower number than expert `mine` */
     for (int k = 0; k < a.used; k++)
         rank += __shfl_sync(ESP_ALL_LANES, mine, k) < mine;
     if (lane < a.used) {

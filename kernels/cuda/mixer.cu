@@ -1,14 +1,14 @@
 /* mixer.cu - the arithmetic of recurrent layers: convolves tokens, reads and updates states,
  * and applies the norm and the gates of the output. The comment at enum esp_mixer in kernels.h
- * gives the formulas for one token after the other. cpu/pass_mixer.c gives the formulas for a
- * chunk of tokens.
+ * gives the formulas that process one token at a time. cpu/pass_mixer.c gives the formulas that
+ * process a chunk of tokens.
  *
  * As on the CPU, the value columns of a state do not depend on one another. So a block computes
  * 16 columns of a head, and holds this part of the state in registers. It processes the groups
  * of the plan (state_plan.h) one after the other. A row's numbers come from the same operations
  * in the same order, no matter which other rows are in its pass. So results are bit-identical
- * for trees, for chains, for any order of rows, and for any division of a prompt, in both
- * modes.
+ * for trees, for chains, for any order of rows, and for any division of a prompt, with and
+ * without exact mode.
  *
  * The kernels read the plan from at.visit, so a captured graph works for any tree.
  */
@@ -16,7 +16,7 @@
 
 enum { THREADS = 128, WARPS = THREADS / ESP_WARP };
 
-/* The arguments of the kernels of a recurrent layer. */
+/* Holds the arguments of the kernels of a recurrent layer. */
 struct mixer_args {
     enum esp_mixer mixer;
     const float *projected; /* (rows, projected_stride) outputs of the matrix `inputs` */
@@ -25,17 +25,19 @@ struct mixer_args {
     const float *conv, *conv_bias;                   /* (width, kernel); (width) or NULL */
     const float *decay_bias, *rate, *skip, *norm;
     int kernel, width, out_width;                         /* not padded */
-    int key_heads, state_heads, key_dim, value_dim, keys; /* keys: of one thread */
+    int key_heads, state_heads, key_dim, value_dim, keys; /* keys: number of keys per thread */
     bool tiled;
     float least_step, most_step, epsilon;
     float *inputs; /* (ring, stride) the inputs of this layer's states */
     int ring;
-    size_t stride, padded; /* stride: numbers between inputs; padded: in a row of `convolved` */
+    size_t stride; /* number of floats from one input to the next input */
+    size_t padded; /* number of floats in a row of `convolved` */
     /* The positions at which the parts of an input begin: the heads' factors `write` and
      * `decay`, the keys, and the updates. */
     size_t writes, decays, key_values, updates;
     float *convolved, *products, *state, *stack, *o;
-    size_t each, out; /* each: numbers in a layer's states; out: in a row of `o` or output */
+    size_t each; /* number of floats in the states of a layer */
+    size_t out;  /* number of floats in a row of `o` or of the output */
 };
 
 static __device__ __forceinline__ float silu(float x)
@@ -111,7 +113,7 @@ static __device__ int find_part(const struct mixer_args &a, int part, int *head,
     const int keys = a.key_heads * a.key_dim, values = a.state_heads * a.value_dim;
     const bool delta = a.mixer == ESP_MIXER_DELTA;
     const int key =
-        delta ? part : part - a.state_heads; /* number among the heads of queries and keys */
+        delta ? part : part - a.state_heads; /* index among the heads of queries and keys */
     *head = -1;
     *query = false;
     if (key >= 0 && key < 2 * a.key_heads) {
@@ -136,8 +138,8 @@ static __device__ void find_factors(const struct mixer_args &a, const float *pro
     input[a.decays + head] = expf(a.rate[head] * t);
 }
 
-/* Computes the convolved values and the factors of the batch's rows, and stores their inputs. A
- * warp computes a head of queries, keys or values. Grid: (rows, heads of all three). */
+/* Computes the convolved values and the factors of the batch's rows, and stores the inputs of
+ * the states. A warp computes a head of queries, keys or values. Grid: (rows, all heads). */
 static __global__ void prepare_kernel(struct esp_cuda_arrays at, struct mixer_args a)
 {
     esp_begin_early();
@@ -192,10 +194,10 @@ static __device__ __forceinline__ struct places places_of(const struct mixer_arg
 
 /* Computes the products of a row's key and of its query with the keys of its ancestors in its
  * chunk, the nearest ancestor first. Each product is multiplied by the decay since that
- * ancestor. First come ESP_STATE_CHUNK numbers for the row's key, then ESP_STATE_CHUNK numbers
- * for its query. Among the numbers for the key, number `place` is the decay since the chunk
- * began. Among the numbers for the query, number `place` is the product of the row's query and
- * key. A warp computes a state head. Grid: (rows, heads). */
+ * ancestor. Stores ESP_STATE_CHUNK numbers for the row's key, followed by ESP_STATE_CHUNK
+ * numbers for its query. Of the key's numbers, the one at index `place` is the decay since the
+ * chunk began. Of the query's numbers, the one at index `place` is the product of the row's
+ * query and key. A warp computes a state head. Grid: (rows, heads). */
 static __global__ void products_kernel(struct esp_cuda_arrays at, struct mixer_args a)
 {
     esp_begin_early();
@@ -234,7 +236,7 @@ static __global__ void products_kernel(struct esp_cuda_arrays at, struct mixer_a
 /* Describes the part of a state that a thread computes: one value column, and every
  * ESP_STATE_SLICES-th key of this column. */
 struct part {
-    int head, slice, column; /* column: number in the block */
+    int head, slice, column; /* column: index of the column within the block */
     int value;               /* the column among all values of a token */
     size_t place;            /* index in the states of a layer */
     struct places places;
@@ -399,7 +401,7 @@ static __global__ void states_kernel(struct esp_cuda_arrays at, struct mixer_arg
                     *place_of(room, m - first, 1, b) = out;
                 }
             }
-            /* All slices of a column are in one warp, so it only waits for its own lanes. */
+            /* All slices of a column are in one warp, so no warp waits for another warp. */
             for (int m = first; m < end; m++) {
                 __syncwarp();
                 update_row(at, a, b, at.visit[m].member, *place_of(room, m - first, 0, b),

@@ -1,6 +1,6 @@
 /* norm.cu - separate kernels for those norms of the residual stream that no other kernel
  * computes (norm.h). These are the norms before the first layer and before the head. If the
- * products of a model or pass compute no norms, these kernels also compute further norms.
+ * kernels for matrix products compute no norms, these kernels also compute the other norms.
  *
  * One block computes a row. All blocks have the same number of threads, so the order of a row's
  * sums does not depend on the batch.
@@ -40,7 +40,7 @@ static __global__ void norm_kernel(struct esp_cuda_arrays at, struct norms<T> no
     ESP_SHARED(float, room);
     esp_begin_early();
     const int row = blockIdx.x;
-    const bool second = blockIdx.y > 0; /* an index would put `norms` in local memory */
+    const bool second = blockIdx.y > 0; /* norms.norm[blockIdx.y] would need local memory */
     const struct esp_cuda_norm_args a = second ? norms.norm[1] : norms.norm[0];
     T *out = second ? norms.out[1] : norms.out[0];
     if (row < at.pass->rows)

@@ -4,7 +4,7 @@
  * The additions and their order are the same as in `sample` of the CPU backend. So both
  * backends draw the same token for the same row and random number u. All threads sum chunks of
  * 256 tokens. One thread computes the running totals of these sums. All threads look for the
- * first chunk whose running total exceeds u * total, and one thread walks over this chunk.
+ * first chunk whose running total exceeds u * total, and one thread searches this chunk.
  * Chunks with excluded tokens are marked, and each of their tokens is compared with the
  * excluded tokens. A drawn token is excluded from the next draws, and only its chunk is summed
  * again.
@@ -106,7 +106,7 @@ static __global__ void __launch_bounds__(THREADS)
     sample(const float *data, size_t stride, int n, const int32_t *which, const double *u,
            int draws, const int32_t *excluded, int per, int32_t *tokens, double *values)
 {
-    /* One struct, followed by three arrays (chunks): sums, totals and marked. */
+    /* Shared memory has one struct, followed by the arrays sums, totals and marked (chunks). */
     ESP_SHARED(struct shared_part, s);
     const int chunks = esp_chunks(n);
     double *sums = reinterpret_cast<double *>(s + 1), *totals = sums + chunks;

@@ -3,8 +3,8 @@
  *
  * Arguments are written to pinned memory. Kernels read small arguments from this memory, over
  * the bus; larger arguments are first copied to the device. Kernels write results to pinned
- * memory. So a call is one launch, and one wait if it returns values. softmax() does not wait,
- * so its arguments stay in pinned memory until the stream is known to be idle.
+ * memory. So a call needs one launch, and one wait if it returns values. softmax() does not
+ * wait, so its arguments stay in pinned memory until the stream is known to be idle.
  */
 #include "kernels/cuda/rows.h"
 
@@ -44,7 +44,7 @@ int esp_cuda_refuse(struct esp_rows *rows)
 
 /* ------------------------------------------------------------------ a call */
 
-/* Waits until the stream is idle, and copies the answers to the callers' memory. */
+/* Waits until the stream is idle, and copies the results to the callers' memory. */
 static int settle(struct esp_rows *rows)
 {
     struct esp_cuda_backend *b = esp_cuda_of(rows);

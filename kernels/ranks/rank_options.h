@@ -39,7 +39,7 @@ struct esp_rank_options {
  * seconds: how long the thread has waited. Returns whether to wait longer. */
 typedef bool esp_rank_patience(void *user, int rank, int ranks, double seconds);
 
-/* The times of the exchanges between ranks, measured in rank 0. */
+/* Holds the times of the exchanges between ranks, measured in rank 0. */
 struct esp_rank_times {
     double seconds; /* spent in exchanges, including waiting for other ranks */
     double bytes;   /* received in exchanges */

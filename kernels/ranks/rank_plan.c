@@ -303,7 +303,7 @@ double esp_rank_plan_seconds(const struct esp_rank_plan *plan, const struct esp_
 }
 
 /* The total cost is the sum of the costs of all kinds, which do not depend on each other. So
- * this decides for each kind separately whether it is whole. */
+ * this function decides for each kind separately whether it is whole. */
 void esp_rank_plan_choose(struct esp_rank_plan *plan, const struct esp_model_desc *d,
                           const struct esp_rank_costs *costs)
 {

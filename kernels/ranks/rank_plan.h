@@ -51,7 +51,7 @@ struct esp_rank_plan {
     int begin[ESP_RANK_KIND_COUNT][ESP_MAX_RANKS + 1];
 };
 
-/* The units of one kind of matrix that a rank computes: begin..end-1. */
+/* Says which units of one kind of matrix a rank computes: units begin..end-1. */
 struct esp_rank_part {
     int begin, end;
 };
@@ -84,15 +84,15 @@ struct esp_rank_costs {
     double read;          /* bytes of weights per second that a rank reads while it computes */
 };
 
-/* Predicts the seconds of a pass of `rows` rows, all with logits. This is the time to read the
- * largest part of the weights, plus the time of all exchanges. */
+/* Predicts how many seconds a pass of `rows` rows takes, with logits for all rows. This is the
+ * time to read the largest part of the weights, plus the time of all exchanges. */
 double esp_rank_plan_seconds(const struct esp_rank_plan *plan,
                              const struct esp_model_desc *desc,
                              const struct esp_rank_costs *costs, int rows);
 
-/* Costs of one kind of matrix: the bytes of its weights in the whole model, the largest number
- * of these bytes that a single rank has, and the bytes that the ranks gather for one row of a
- * pass. */
+/* Holds the costs of one kind of matrix. `bytes` is the size of its weights in the whole model,
+ * and `most` is the largest size that a single rank has. `gathered` is how many bytes the ranks
+ * gather for one row of a pass. */
 struct esp_rank_kind_cost {
     double bytes, most, gathered;
     int exchanges; /* the minimum number of exchanges in a pass */

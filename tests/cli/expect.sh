@@ -42,9 +42,9 @@ check "statistics have the counts of expected tokens, too" sh -c \
 check "with --expect, the default drafter is one that uses the expected text" sh -c "
     $gen -p '$prompt' --target fairytale-target --expect '$work/plain' --json | grep -q '\"drafter\":.*\"recycle'"
 $gen -p "$prompt" --drafter fixed --expect "$work/plain" >"$work/got" 2>"$work/note"
-check "a drafter that does not use the expected text gives a warning" grep -q "drafter fixed does not use the expected text" "$work/note"
+check "a warning says that drafter fixed does not use the expected text" grep -q "drafter fixed does not use the expected text" "$work/note"
 
-# An answer in a chat begins after control tokens.
+# In a chat, an answer begins after control tokens. Drafting from the expected text must still work.
 chat_pair "$work/chat"
 chat="$ESPALIER generate -n 80 --seed 1 --ignore-eos --target $work/chat/target -p Hello"
 $chat >"$work/answer"
@@ -97,9 +97,9 @@ kept() {
 }
 iterations $recycle -p "$prompt" --seed 1 >"$work/seeded"
 iterations $recycle -p "$prompt" --recycle session >"$work/session"
-check "with --seed or with --recycle session, no recycled tokens are stored" test "$(kept)" = 0
+check "with --seed or --recycle session, no recycled tokens are stored" test "$(kept)" = 0
 iterations $recycle -p "$prompt" >"$work/first"
-check "without --seed and --recycle session, recycled tokens are stored" test "$(kept)" = 1
+check "without --seed or --recycle session, recycled tokens are stored" test "$(kept)" = 1
 check "recycled tokens are readable by the owner only" sh -c "ls -l '$XDG_STATE_HOME/espalier' | grep recycled | grep -q '^-rw-------'"
 iterations $recycle -p "$prompt" >"$work/second"
 check "a run with stored recycled tokens needs fewer iterations" test "$(cat "$work/second")" -lt "$(cat "$work/first")"
@@ -110,7 +110,7 @@ check "stored recycled tokens do not change the text" cmp -s "$work/plain" "$wor
 
 printf x | dd of="$(ls -d "$XDG_STATE_HOME"/espalier/recycled-*)" bs=1 seek=100 conv=notrunc 2>/dev/null
 $recycle -p "$prompt" >"$work/got" 2>"$work/note"
-check "a damaged file of recycled tokens gives a message of one line" sh -c "[ \$(wc -l <'$work/note') = 1 ] && grep -q 'is damaged' '$work/note'"
+check "a message of one line says that the file of recycled tokens is damaged" sh -c "[ \$(wc -l <'$work/note') = 1 ] && grep -q 'is damaged' '$work/note'"
 check "a damaged file of recycled tokens does not change the text" cmp -s "$work/plain" "$work/got"
 $recycle -p "$prompt" >"$work/got" 2>"$work/note"
 check "a damaged file of recycled tokens is replaced" test ! -s "$work/note"

@@ -19,8 +19,8 @@ for family in mistral-window qwen3-window llama-yarn gemma2 gemma3 phi3-short ph
     check "$family: inspect says $kind" sh -c "$ESPALIER inspect '$model' | grep -q '$kind'"
     plain=$(text ar "$model" "")
     check "$family: plain decoding writes text" test ${#plain} -ge 40
-    check "$family: a tree gives the text of plain decoding" test "$(text dynatree "$model" "$model")" = "$plain"
-    check "$family: a chain gives the text of plain decoding" test "$(text linear "$model" "$model")" = "$plain"
+    check "$family: decoding with trees gives the same text as plain decoding" test "$(text dynatree "$model" "$model")" = "$plain"
+    check "$family: decoding with chains gives the same text as plain decoding" test "$(text linear "$model" "$model")" = "$plain"
     case $family in
     qwen3-window | phi3-short)
         check "$family: conversion to GGUF is refused" fails 1 "GGUF\|longrope" \
@@ -47,15 +47,15 @@ for family in gemma3-layers smollm3-window; do
         $ESPALIER quantize tests/vectors/logits/$family "$work/$family.gguf" --type f32
 done
 
-# The CUDA backend, here on the emulator, must also compute mixtures of experts. In exact mode, a
-# tree must give the text of plain decoding.
+# The CUDA backend, here on the emulator, must also compute mixtures of experts. In exact mode,
+# decoding with trees must give the same text as plain decoding.
 export ESPALIER_CUDA_PLUGIN="$BUILD/emu/libespalier-cuda.so"
 for family in qwen3-moe gpt-oss; do
     mixture="$ESPALIER generate -p A -n 12 --temp 0 --context 100 --backend cuda --exact --target $work/$family"
     $mixture --drafter ar >"$work/plain" 2>"$work/err"
     check "$family: a GPU writes text" test -s "$work/plain"
     $mixture --drafter dynatree --draft "$work/$family" >"$work/out" 2>>"$work/err"
-    check "$family: a tree on the GPU gives the text of plain decoding" cmp -s "$work/out" "$work/plain"
+    check "$family: on the GPU, decoding with trees gives the same text as plain decoding" cmp -s "$work/out" "$work/plain"
     check "$family: the mixture of experts does not fall back to the CPU" test ! -s "$work/err"
 done
 

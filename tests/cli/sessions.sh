@@ -117,7 +117,7 @@ wait
 $dump" --resume 3 --no-config
 check "a session without its models is replayed" dumped 'models of session 3 .* were not found'
 check "a session without its models shows its text" dumped '^│ Once upon a time'
-check "a replayed session leaves no temporary file" sh -c '! ls /tmp/espalier-* 2>/dev/null | grep -q "espalier-[A-Za-z0-9]*$" || true'
+check "replaying a session leaves no temporary file" sh -c '! ls /tmp/espalier-* 2>/dev/null | grep -q "espalier-[A-Za-z0-9]*$" || true'
 
 # Private sessions must not be kept.
 play "type Once upon a time

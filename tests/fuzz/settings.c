@@ -27,7 +27,8 @@ static void read_theme(const char *path)
         for (size_t i = 0; i < sizeof colours / sizeof *colours; i++) {
             struct esp_appearance look = esp_appearance_near(&theme, style, colours[i]);
             FUZZ_REQUIRE(look.foreground >= -1 && look.foreground < colours[i] + !colours[i],
-                         "colour %d is one of %d", (int)look.foreground, colours[i]);
+                         "colour %d is below the number of colours, %d", (int)look.foreground,
+                         colours[i]);
         }
 }
 

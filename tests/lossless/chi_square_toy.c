@@ -58,9 +58,10 @@ static const char *const drafters[] = {
     NULL,
 };
 
-/* cheap_pass() returns the cost of a draft pass, cheap_rows() that of a target pass. The costs
- * are so low that goodput drafts many nodes. From the seventh row on, each row of a target pass
- * costs more. So goodput must compare the cost of more rows with the cost of another pass. */
+/* cheap_pass() returns the cost of a draft pass, and cheap_rows() returns the cost of a target
+ * pass. The costs are so low that drafter goodput drafts many nodes. Beginning with the seventh
+ * row, each row of a target pass costs more. So the drafter must compare the cost of more rows
+ * with the cost of another draft pass. */
 static double cheap_pass(int rows)
 {
     return 0.01 + 0.001 * rows;

@@ -13,7 +13,7 @@ check "a session is recorded" [ -s "$recording" ]
 
 # ---- a live session and its replay must show the same frames, at every stop of step mode and
 # at every marker
-body() { # FILE: prints the panes, but not the header, because it shows a sign during a recording
+body() { # FILE: prints the screen without the header, because only the live header shows that a recording is being made
     sed -e 1d "$1" | head -n 47
 }
 instructions="size 120x50
@@ -66,7 +66,7 @@ play "$instructions" replay "$work/live.esp.jsonl"
 iteration_of() {
     sed -n '1s/.*step mode, iter \([0-9]*\).*/\1/p' "$1"
 }
-same_steps() { # compares all stops except those in the last iteration: F5 ended it, so only this iteration shows times
+same_steps() { # compares all stops except those in the last iteration, which shows times because F5 ended step mode
     step=0
     last=$(iteration_of "$work/live-$stops")
     for stop in $(seq $stops); do
@@ -147,7 +147,7 @@ plain
 check "plain: a second run prints the same text" cmp -s "$work/plain" "$work/first"
 plain --ascii
 check "plain --ascii: there is no byte above 127" [ -z "$(tr -d '\000-\177' <"$work/plain")" ]
-check "plain: standard output on a full disk gives an error message" sh -c "$ESPALIER replay '$recording' --plain 2>&1 >/dev/full |
+check "plain: if the disk is full, an error message is printed" sh -c "$ESPALIER replay '$recording' --plain 2>&1 >/dev/full |
     grep -q 'standard output could not be written'"
 check "plain: a closed pipe ends the output" \
     sh -c "$ESPALIER replay '$recording' --plain 2>&1 | head -n 1 | grep -q '^--- start'"
@@ -225,7 +225,7 @@ check "a search finds words of the prompt" dumped "'king who' in the prompt"
 play "size 120x36
 key ]
 $dump" replay "$recording"
-check "a recording without markers gives a message" dumped 'the recording has no markers'
+check "a message says that the recording has no markers" dumped 'the recording has no markers'
 for command in :temp=1 ':drafter ar' :clear :edit :step ':break path 2' ':seek x' ':seek 99999' \
     ':speed 17' ':idle -1'; do
     play "size 120x36
@@ -293,7 +293,7 @@ told() { # FILE: succeeds if a message says that the file ends early
 check "a warning says that a recording with an incomplete last line ends early" told "$work/cut"
 head -n 7 "$recording" >"$work/killed"
 $ESPALIER replay "$work/killed" --plain >/dev/null 2>"$work/err"
-check "a recording that ends during a generation gives the same warning" told "$work/killed"
+check "a warning says that a recording without the end of a generation ends early" told "$work/killed"
 $ESPALIER export "$work/killed" --iteration 2 --format txt >"$work/tree" 2>"$work/err"
 check "export prints the warning about a truncated recording" told "$work/killed"
 check "export writes the last iteration of a truncated recording" grep -q '^iteration 2, ' "$work/tree"
@@ -308,12 +308,12 @@ $dump-2" replay "$work/killed"
 check "the replay shows the warning at the start" dumped 'the recording ends early, as after a crash; it has 5 iterations'
 check "the replay shows the warning at the end" grep -q '^cut off here   iter 4/4' "$work/screen-2"
 $ESPALIER replay "$recording" --plain >/dev/null 2>"$work/err"
-check "a complete recording gives no warning" [ ! -s "$work/err" ]
+check "replaying a complete recording prints no warning" [ ! -s "$work/err" ]
 play "size 120x36
 key x
 $dump" replay "$recording"
 check "x needs a focused pane" dumped 'focus a pane with Tab'
-check "replay without a terminal gives a message" fails 1 'needs a terminal' $ESPALIER replay "$recording"
+check "a message says that a replay needs a terminal" fails 1 'needs a terminal' $ESPALIER replay "$recording"
 
 # Control characters in the texts of tokens must not reach the terminal.
 sed 's/"text":" the"/"text":"\\u001b]0;evil\\u0007\\u001b[2J\\u202e"/g' "$recording" \

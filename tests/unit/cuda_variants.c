@@ -9,8 +9,8 @@
  * with only 64 columns or outputs.
  *
  * In exact mode, every row of a pass must be bit-identical to plain decoding on every GPU. In
- * both modes, the logits may differ from the CPU's only as much as rounding activations to 16
- * bits explains. On a real GPU, only that device is tested.
+ * both modes, the logits must be as close to the CPU's logits as can be expected when
+ * activations are rounded to 16 bits. On a real GPU, only that device is tested.
  */
 #include <dlfcn.h>
 #include <math.h>
@@ -278,7 +278,7 @@ TEST(products_of_quantised_weights_are_the_same_on_every_gpu)
 
 /* Four query heads share one key head. So passes in default mode use tiles of 16, 64 and 128
  * queries. Tiles of 128 queries are used only if a block may have 102 KB of shared memory. In a
- * pass of 20 rows, no product needs so much. */
+ * pass of 20 rows, no product needs that much shared memory. */
 TEST(attention_is_right_with_every_tile_of_queries_on_every_gpu)
 {
     static const int multiprocessors[] = {4, 46, 132};

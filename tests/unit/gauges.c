@@ -1,6 +1,6 @@
 /* Tests the sentences that say why a controller changed a value. The test runs hundreds of
- * iterations with every rule of a controller. The comparison in a sentence must be true of the
- * event. The value must have changed in the direction that the rule prescribes in this case. */
+ * iterations with every rule of a controller. The comparison in a sentence must be true for the
+ * iteration. The value must have changed in the direction that the rule prescribes. */
 #include "viz/gauges.h"
 
 #include <math.h>
@@ -12,8 +12,8 @@
 #include "tests/drafting.h"
 
 /* The values that a controller moves. `success` is 1 if a value rises when drafts do well, or
- * -1 if it rises when they do badly. `up` and `down` are words for the effect of a higher and
- * of a lower value. */
+ * -1 if it rises when they do badly. `up` and `down` describe the trees after the value has
+ * risen or fallen. */
 static const struct {
     const char *symbol;
     int success;

@@ -1,4 +1,4 @@
-/* Tests the search of kept sessions, and the time that a large library takes. */
+/* Tests the search of kept sessions, and how long the library takes if it is large. */
 #include "sessions/library.h"
 
 #include <stdio.h>

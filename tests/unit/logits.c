@@ -4,8 +4,8 @@
  * tests/vectors/logits has small random models with the logits that the Hugging Face library
  * computes for one sequence. Every backend must agree, whether the sequence runs in one batch,
  * token by token or in chunks. In a tree that is computed as one batch, each node sees only its
- * ancestors. Its logits must be bit-identical to those of its path alone. (On CUDA, this is
- * true in exact mode.)
+ * ancestors. Its logits must be bit-identical to the logits of a pass over its path alone. (On
+ * CUDA, this is true in exact mode.)
  */
 #include <cJSON.h>
 #include <limits.h>

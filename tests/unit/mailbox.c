@@ -128,7 +128,7 @@ TEST(stop_withdraws_prompts)
     esp_mailbox_close(&mailbox);
 }
 
-/* Every kind of command arrives unchanged, with its own copies of strings. */
+/* Every kind of command must arrive unchanged, with its own copies of strings. */
 TEST(commands_are_copied_whole)
 {
     struct esp_mailbox mailbox;

@@ -1,5 +1,5 @@
 /* Tests the thread pool. Every part of the work must run once, even if helper threads are slow.
- * If the system refuses threads, there are fewer helpers. */
+ * If the system refuses to create threads, the pool must work with fewer helpers. */
 #include "kernels/cpu/pool.h"
 
 #include <dlfcn.h>
@@ -113,7 +113,7 @@ TEST(two_callers_do_not_disturb_each_other)
     esp_pool_close(pool);
 }
 
-/* While the helpers sleep in their first parts, the caller runs all other parts. */
+/* While the helpers sleep in their first parts, the caller must run all other parts. */
 TEST(a_delayed_helper_delays_only_one_part)
 {
     struct esp_pool *pool = esp_pool_open(2, false);

@@ -85,7 +85,7 @@ EACH_BACKEND(sums_over_classes_equal_those_of_plain_loops)
     ops->rows_close(rows);
 }
 
-/* Every set of tokens gives an upper bound of the acceptance rate. The ceiling is the smallest
+/* Every set of tokens gives an upper bound on the acceptance rate. The ceiling is the smallest
  * of these bounds. */
 TEST(the_ceiling_is_the_smallest_bound_over_all_sets)
 {

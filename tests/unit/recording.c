@@ -42,8 +42,8 @@ static void same_event(const struct esp_event *got, const struct recorded_event 
           "%s: %s %s", what, want->key, want->text);
 }
 
-/* Compares each event of the file with that of the session. In the session, the steps of an
- * iteration come before the iteration. */
+/* Compares each event of the file with the same event of the session. In the session, the steps
+ * of an iteration come before the iteration. */
 static void compare(struct esp_recording *recording, const struct recorded_events *events,
                     const char *drafter)
 {

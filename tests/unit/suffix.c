@@ -43,7 +43,7 @@ static int occurrences(int length, const int32_t *words, int count, int *end)
     return n;
 }
 
-/* Finds the state of a sequence through the edges. Returns -1 if the sequence does not
+/* Finds the state of a sequence by following the edges. Returns -1 if the sequence does not
  * occur. */
 static int32_t state_of(const struct esp_suffix *s, const int32_t *words, int count)
 {
@@ -68,7 +68,7 @@ static void check_automaton(const struct esp_suffix *s, int length)
         if (from < 0)
             continue;
         memcpy(words, text + from, (size_t)count * sizeof *words);
-        if (trial % 3 == 0) /* after this change, perhaps the sequence does not occur */
+        if (trial % 3 == 0) /* after this change, the sequence may not occur in the text */
             words[count - 1] = (words[count - 1] + 1) % 5;
         const int n = occurrences(length, words, count, &end);
         const int32_t state = state_of(s, words, count);
@@ -124,8 +124,8 @@ static int follow(int length, const int32_t *words, int count, int *times, int *
     return total;
 }
 
-/* Finds the continuation with the largest D that is not in the tree yet (SuffixDecoding, sec.
- * 4.2, algorithm 1). Returns false if there is none. */
+/* Finds the continuation with the largest score D that is not in the tree yet (SuffixDecoding,
+ * sec. 4.2, algorithm 1). Returns false if there is none. */
 static bool best_next(int length, const struct path *tree, int count, int depth,
                       struct path *best)
 {

@@ -1,7 +1,7 @@
 /* Tests the product with BF16 weights on Intel's tile unit. tests/emu/tiles.h emulates the
  * unit's instructions, so the test runs on any processor. The product is compared with double
- * precision. It must be bit-identical to products with a different number of rows. blocks.c
- * tests products with quantised blocks. */
+ * precision. The result of a row must be bit-identical in products of any number of rows.
+ * blocks.c tests products with quantised blocks. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

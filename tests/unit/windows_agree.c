@@ -1,6 +1,6 @@
-/* windows_agree.c - tests attention windows on the CUDA backend. The logits must equal those
- * of the CPU, which tests/unit/window.c compares with a reference. In exact mode, dropping rows
- * from the cache must not change any bit of the logits. */
+/* windows_agree.c - tests attention windows on the CUDA backend. The logits must equal the
+ * CPU's logits, which tests/unit/window.c compares with a reference. In exact mode, dropping
+ * rows from the cache must not change any bit of the logits. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

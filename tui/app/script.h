@@ -6,12 +6,12 @@
  *
  *     size WxH              size of the screen; may be changed later
  *     glyphs full|plain|ascii
- *     type TEXT             the characters of TEXT, up to the end of the line
- *     key NAME...           keys by name: Enter, Tab, F2, C-c, M-f, Up, ...
- *     paste TEXT            as a bracketed paste; \n stands for a newline
+ *     type TEXT             type the characters of TEXT, up to the end of the line
+ *     key NAME...           press keys: Enter, Tab, F2, C-c, M-f, Up, ...
+ *     paste TEXT            paste TEXT (bracketed paste); \n stands for a newline
  *     mouse BUTTON X Y      button 0: left, 64: wheel up, 65: wheel down; X and Y from 0
- *     wait                  until the engine is idle or waits in step mode; in a replay, until
- *                           the playback stops
+ *     wait                  wait until the engine is idle or waits in step mode; in a replay,
+ *                           wait until the playback stops
  *     dump FILE             write the screen as text ("-": to standard output)
  *     styles FILE           write a letter for the style of each cell
  *     mdoc FILE             write keys and commands as sections of a manual page

@@ -1,8 +1,8 @@
 /* loading.c - opens an engine for a command. Shows a bar while a large model loads, and prints
  * a message if a device cannot be used.
  *
- * Both go to standard error. The bar is shown only on a terminal, and only if loading takes
- * long.
+ * The bar and the message are written to standard error. The bar is shown only on a terminal,
+ * and only if loading takes long.
  */
 #include <stdio.h>
 #include <string.h>

@@ -10,7 +10,7 @@ void esp_choices_offer(struct esp_choices *choices, const char *text, const char
 /* Offers the lower-case words of "a|b|NUMBER". */
 void esp_complete_words(const char *words, struct esp_choices *choices);
 /* Completes a word of "name:key=value,..." from a list of drafters or verifiers. `before` is
- * the part before the word. */
+ * the text before the word. */
 void esp_complete_spec(enum esp_list list, const char *before, struct esp_choices *choices);
 /* Completes the value of a parameter that is a choice or a flag. */
 void esp_complete_value(const struct esp_param_info *param, struct esp_choices *choices);

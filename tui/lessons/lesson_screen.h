@@ -8,7 +8,7 @@
 
 struct esp_lesson_screen;
 
-/* The functions that draw and drive the page. Their first argument is a struct
+/* The functions that draw the page and handle its keys. Their first argument is a struct
  * esp_lesson_screen. */
 extern const struct esp_page_ops esp_lesson_screen_ops;
 

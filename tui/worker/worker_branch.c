@@ -174,7 +174,8 @@ static bool begin_turn(struct esp_worker *worker)
     return true;
 }
 
-/* Returns the next continuation that has not ended, or -1. It can be the current one. */
+/* Returns the next continuation that has not ended, which can be the current one. Returns -1 if
+ * all have ended. */
 static int next_of(const struct esp_continuations *c)
 {
     for (int step = 1; step <= c->count; step++)

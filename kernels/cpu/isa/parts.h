@@ -29,7 +29,8 @@
 #define X(place, result, name, ...) result place(name)(__VA_ARGS__);
 #include "kernels/cpu/isa/isa_ops.def"
 
-/* These functions are not in the table. Other functions of the instruction set call them. */
+/* These functions are not in isa_ops.def. Other functions of the same instruction set call
+ * them. */
 #ifdef ESP_AMX
 void ISA(matmul)(const struct esp_packed *w, int begin, int end, const struct esp_matmul *p);
 void OWN(split)(const struct esp_vectors *vectors, int row, int begin, int end);

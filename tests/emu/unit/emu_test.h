@@ -19,8 +19,8 @@
 #include "kernels/cuda/device.h"
 #include "tests/emu/emu_control.h"
 
-/* True if AddressSanitizer checks the test. It reports some faults with other messages, and
- * also reports faulty reads. */
+/* True if AddressSanitizer checks the test. Its messages about some faults differ from the
+ * emulator's messages, and it also reports faulty reads. */
 #ifdef __SANITIZE_ADDRESS__
 __attribute__((unused)) static const bool emu_sanitized = true;
 #else

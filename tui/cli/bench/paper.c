@@ -13,7 +13,7 @@
 
 enum { CONDITIONS = 4 };
 
-/* Conditions that select rows of a table by the values of some cells. */
+/* Holds conditions that select rows of a table by the values of some cells. */
 struct conditions {
     struct {
         char key[ESP_BESIDE_TEXT], value[ESP_BESIDE_TEXT];

@@ -22,7 +22,7 @@
 #include "tui/cli/session_json.h"
 #include "viz/safe.h"
 
-#define SAMPLING 0.6 /* temperature above 0, unless one is given */
+#define SAMPLING 0.6 /* temperature of the second contest, unless --temp gives one */
 
 /* A drafter must be this many times as fast as plain decoding to win. */
 static const double WORTH = 1.02;
@@ -47,7 +47,7 @@ static const char *const greedy_specs[] = {
 };
 
 /* The candidates above temperature 0. They include drafters that sample their tokens, because
- * some verifiers accept more sampled drafts. */
+ * some verifiers accept more tokens if the drafts were sampled. */
 static const char *const sampling_specs[] = {
     "ar",          "linear:K=2",  "linear:K=4", "linear:K=8", "iid:K=2,L=2",
     "iid:K=2,L=4", "iid:K=4,L=4", "goodput",    "dynatree",   "dyspec:N=8",
@@ -206,7 +206,7 @@ static void print_contest(const struct cli_contest *contest)
                        contest->candidate[i].speedup);
     }
     if (best(contest) == plain(contest))
-        printf("ar wins: no drafter is faster by %.0f %% and by more than noise\n\n",
+        printf("ar wins: no drafter is faster by %.0f %% and by more than the noise\n\n",
                100 * (WORTH - 1));
     else
         esp_safe_print(stdout, "%s wins: %.2fx plain decoding\n\n", best_spec(contest),
@@ -359,6 +359,6 @@ const struct cli_command cli_tune = {
         "Every line is a prompt; without -p, -f or -, a few built-in prompts are used, and "
         "without\n-n as many tokens as the time allows. Candidates are measured at temperature "
         "0 and at --temp\n(default 0.6; with --temp 0, only at 0). Several times, the slower "
-        "half of them is dropped.\nCtrl-C ends the measurement and prints what is known.",
+        "half of them is dropped.\nCtrl-C ends the measurement and prints its results so far.",
     .run = run,
 };

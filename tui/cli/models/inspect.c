@@ -65,7 +65,7 @@ static void print_model(const char *role, const struct esp_model_info *m)
                m->ignored, m->ignored == 1 ? "" : "s");
     if (m->unused > 0)
         esp_safe_print(stdout,
-                       "  not used       %d more tensor%s that config.json does not ask for, "
+                       "  not used       %d more tensor%s that config.json does not require, "
                        "such as %s\n",
                        m->unused, m->unused == 1 ? "" : "s", m->unused_name);
 }
@@ -126,8 +126,8 @@ static double expected(const struct esp_engine *engine, int ranks, int rows)
     return 1e3 * esp_engine_ranks_expected(engine, ranks, rows);
 }
 
-/* Prints the predicted time of a pass of rows_shown[i] rows, with this number of ranks, in a
- * single process, and with each number in ranks_shown. */
+/* Prints the predicted time of a pass of rows_shown[i] rows: with `ranks` ranks, in a single
+ * process, and with each number of ranks in ranks_shown. */
 static void print_predicted(const struct esp_engine *engine, int ranks, int i)
 {
     const int rows = rows_shown[i];
@@ -235,7 +235,7 @@ static void print_pair(const struct esp_model_info *target, const struct esp_mod
                  draft->shared, target->vocabulary, 100 * draft->text_share);
     printf("%-12s yes: %s; the draft has %.1f %% of the target's parameters%s\n", "pair fits",
            same, 100.0 * (double)draft->parameters / (double)target->parameters,
-           draft->head ? " and uses some of them" : "");
+           draft->head ? ", and also uses some of the target's" : "");
 }
 
 static int run(struct cli_options *o)

@@ -118,7 +118,7 @@ static int find(struct job *job, struct esp_kept_session *session)
     return esp_library_find(job->library, which, session, job->err, sizeof job->err);
 }
 
-/* Prints a line that says where a branch begins, its name and its first words. */
+/* Prints a line about a branch: where it begins, its name and its first words. */
 static void print_branch(struct job *job, const struct esp_kept_text *text, int number)
 {
     const struct esp_branch *branch = &text->branches.branch[number];

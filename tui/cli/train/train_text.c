@@ -132,7 +132,7 @@ static int make(struct writing *w, char *err, size_t errlen)
 }
 
 /* Generates the pieces and writes them to the output file, which appears when it is complete.
- * After Ctrl-C it has the text generated until then. */
+ * After Ctrl-C, the file contains the text that was generated before. */
 static int write_file(struct writing *w)
 {
     char err[512] = "";

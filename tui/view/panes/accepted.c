@@ -6,8 +6,8 @@
  *
  *     acceptance by child                  acceptance by draft probability
  *
- * If some tokens were not drafted by the draft model, there is also a table by source. A table
- * without rows is left out. The counts are the same as in `espalier stats`
+ * If some tokens were not drafted by the draft model, another table shows acceptance by source.
+ * A table without rows is left out. The counts are the same as in `espalier stats`
  * (viz/acceptance.h). They include the iterations in memory since the last change of a setting.
  * If there is a cursor in the text, they include only the iteration that generated the token at
  * the cursor. The tables are in as many columns as fit.
@@ -30,8 +30,8 @@ struct table {
     } row[MOST_ROWS];
 };
 
-/* Returns whether the node pane shows a token of the text, and the iteration that generated it
- * is known. */
+/* Returns true if the node pane shows a token of the text and it is known which iteration
+ * generated this token. */
 static bool is_of_token(const struct esp_shown *s)
 {
     return esp_looked_token(s->look, s->state) >= 0 && s->look->iteration >= 0 && s->it;
