@@ -52,18 +52,19 @@ struct esp_state_plan {
     struct esp_cache *owner;
 
     /* The following members describe the current pass. */
-    int start, folded;   /* the cache's `folded`: start before the pass, folded after it */
+    int start;           /* value of the cache's `folded` before the pass */
+    int folded;          /* value of the cache's `folded` after the pass */
     bool begins;         /* the pass begins a text, so it must set the states to zero first */
-    int entries, groups; /* the last entries are the rows of the batch */
-    int rows;            /* rows of the batch */
+    int entries, groups; /* the last entries belong to the rows of the batch */
+    int rows;            /* number of rows of the batch */
     struct esp_state_walk walk;    /* order of the groups; its entry i is group i + 1 */
     struct esp_state_entry *entry; /* (room) */
     struct esp_state_group *group; /* (room + 1) */
     int32_t *member;               /* (room) rows of the batch, sorted by group, ascending */
     int32_t *batch_slot;           /* (room) slot of each row of the batch */
     int32_t *follower;             /* (room) group that begins after an entry, or 0 */
-    /* (room) Index: row, counted from the prefix. before: the previous row in the path of the
-     * row; known: the entry of the row. */
+    /* (room) These arrays are indexed by row, counted from the prefix. before[i] is the
+     * previous row in the path of row i. known[i] is the entry of row i. */
     int32_t *before, *known;
 };
 

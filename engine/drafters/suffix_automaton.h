@@ -7,8 +7,8 @@
  * length can be read directly, with their frequencies. SuffixDecoding (Oliaro et al., arXiv
  * 2411.04975, sec. 4.1) stores them in a suffix tree instead.
  *
- * A tree of guesses starts at a match of m tokens. It grows by the node with the largest D. D
- * is the product of the relative frequencies along the path of a node; it estimates the
+ * A tree of guesses starts at a match of m tokens. Each step adds the node with the largest D.
+ * D is the product of the relative frequencies along the path of a node; it estimates the
  * probability of acceptance. Of nodes with equal D, the node with the latest occurrence in the
  * text is added first. Of all matches, the match whose tree has the largest sum of D is used
  * (sec. 4.2). A path that reaches the end of the text continues with a shorter match, so that
@@ -32,7 +32,7 @@ struct esp_suffix_state {
 };
 
 struct esp_suffix_edge {
-    int32_t from, token, to, next; /* next: next edge of the same state; -1 if there is none */
+    int32_t from, token, to, next; /* next: the state's next edge; -1 if there is none */
 };
 
 /* A zero-initialised struct is the automaton of the empty text. */
@@ -58,7 +58,7 @@ int esp_suffix_read(struct esp_suffix *suffix, const int32_t *text, int length);
 int esp_suffix_seed(struct esp_suffix *suffix, const int32_t *tokens, int count);
 void esp_suffix_close(struct esp_suffix *suffix);
 
-/* One guess. Parents come before children. */
+/* One guess. In an array of guesses, parents come before their children. */
 struct esp_guess {
     int32_t parent, token; /* parent: index of a guess; -1 means the root */
     int depth;             /* 1 for the first token after the text */

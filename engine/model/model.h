@@ -55,8 +55,8 @@ struct esp_model {
     struct esp_stored_set *files;
     struct esp_rotation_tables rotation;
     int32_t *output_token; /* the list that desc.output_token points to, or NULL */
-    int32_t *conv_rows;    /* lists of rows to which `listed` of recurrent layers points, or
-                              NULL */
+    int32_t *conv_rows;    /* the lists of rows to which the member `listed` of the tensors of
+                              recurrent layers points, or NULL */
     /* Only a quantised copy (own_copy.h) has these members: the original model, and the file
      * from which the copy's tensors are read. `quantising.failed` is set if memory ran out
      * while rows were quantised. */

@@ -2,7 +2,7 @@
  *
  * Every step is a split, which has a pattern and a behaviour. The pattern is searched for in
  * each word of the previous step. The behaviour decides what happens to matches and to the text
- * between them. In the Hugging Face library it is called `SplitDelimiterBehavior`. Digits and
+ * between them. The Hugging Face library calls it `SplitDelimiterBehavior`. Step Digits and
  * GPT-2's pattern are splits, too. ByteLevel must be the last step, because it maps bytes to
  * the byte alphabet, and text must be split into words before that. Metaspace writes spaces
  * like SentencePiece (U+2581), and must be the last step, too.

@@ -134,7 +134,8 @@ static bool translate_escape(struct translation *t, bool in_class)
 {
     static const struct {
         char letter;
-        const char *outside, *inside; /* NULL means that the escape is refused there */
+        const char *outside, *inside; /* translations outside and inside a class; NULL means
+                                         that the escape is refused */
     } table[] = {
         {'s', "\\p{White_Space}", "\\p{White_Space}"},
         {'S', "\\P{White_Space}", "\\P{White_Space}"},

@@ -67,7 +67,7 @@ static int time_gathers(struct esp_cuda_gpus *gpus, char *const *at, size_t byte
     return ESP_OK;
 }
 
-/* Measures how fast a GPU reads its memory. The part that it reads is larger than its cache. */
+/* Measures how fast a GPU reads its memory. It reads more memory than its cache can hold. */
 static int measure_reading(struct esp_cuda_gpus *gpus)
 {
     enum { SHARE = 256 };

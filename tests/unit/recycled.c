@@ -110,8 +110,8 @@ static int list_paths(int32_t token, double above, int depth, double *value)
     return count;
 }
 
-/* Fills the matrix. After token t come t + 1 and, less often, t + 2, ..., t + 8. Every third
- * row has made one right prediction. */
+/* Fills the matrix. Token t is most often followed by t + 1 and less often by t + 2, ..., t +
+ * 8. Every third row has made one right prediction. */
 static void plant_chain(void)
 {
     CHECK(esp_recycled_open(&one, "a", 100, false) == ESP_OK);

@@ -30,7 +30,7 @@ struct esp_lecture {
 
     int page;
     int scroll; /* rows of the page above the screen; -1 means scroll to the end of its text */
-    int below, screen; /* when last drawn: number of rows below the screen, and on it */
+    int below, screen; /* number of rows below the screen and on it, when last drawn */
     bool answered;     /* the question of this page was answered */
     int chosen;        /* the chosen answer, from 0; -1 if none */
     int asked, right;  /* number of answered questions; number of right answers among them */

@@ -5,8 +5,8 @@
  * continues with the missing runs. At the end, or after Ctrl-C, tables and plots of all runs
  * are written.
  *
- * All cases with the same settings continue one prompt before the next prompt begins.
- * Therefore, if the machine slows down, it slows down all these cases.
+ * For each prompt, all cases with the same settings run one after another. Only then does the
+ * next prompt begin. Therefore, if the machine slows down, it slows down all these cases.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +40,7 @@ struct running {
     struct cli_suite_plan plan;
     struct esp_engine *engine;
     int journal;         /* file descriptor, or -1 */
-    int all, done, kept; /* numbers of runs; `kept` of the `done` runs are from the journal */
+    int all, done, kept; /* run counts; `kept` of the `done` runs are from the journal */
     double start;
     cJSON *committed; /* the table that --check compares with, or NULL */
     int differ;       /* number of cells that differ from that table */
