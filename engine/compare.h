@@ -15,7 +15,7 @@
  * At temperature 0 both commit the same tokens, and each has the same totals as if it ran
  * alone. Above temperature 0 the second session would write a different text. Only the number
  * of tokens that the second session commits is used. Before its next iteration, its tokens are
- * replaced by the tokens of the first session's text.
+ * replaced with the tokens of the first session's text.
  */
 #ifndef ESP_COMPARE_H
 #define ESP_COMPARE_H

@@ -168,7 +168,7 @@ static void fit(struct esp_cost_curve *curve)
             curve->seconds[at++] = value[i];
 }
 
-/* Returns how many of the last ESP_COST_RECENT samples are of this class. */
+/* Returns how many of the last ESP_COST_RECENT samples belong to this class. */
 static int recently(const struct esp_cost_curve *curve, int class)
 {
     int count = 0;
@@ -269,7 +269,8 @@ void esp_costs_nominal(struct esp_costs *costs, const struct esp_nominal_costs *
     costs->relative = given ? given->draft : costs->relative;
 }
 
-/* Returns the nominal cost of a pass, in units of the same pass over one row. */
+/* Returns the nominal cost of a pass, as a multiple of the cost of the same pass over one
+ * row. */
 static double nominal(const struct esp_costs *costs, int rows)
 {
     return 1 + costs->nominal_row * (rows - 1);

@@ -19,7 +19,7 @@ enum {
     ESP_AT_BEGIN = 1,  /* before the first turn */
     ESP_AT_USER = 2,   /* the user's part of a turn */
     ESP_AT_CUE = 4,    /* the text that the model continues: the beginning of its answer */
-    ESP_AT_ANSWER = 8, /* an earlier answer, after the user's part, up to the end token */
+    ESP_AT_ANSWER = 8, /* an earlier answer with its beginning, without its end token */
     ESP_AT_CLOSE = 16, /* after an answer */
 };
 

@@ -39,7 +39,7 @@ struct esp_suffix_edge {
 struct esp_suffix {
     int32_t *text; /* (length) the seed and a separator, if there is a seed; then the text */
     int length, room;
-    int seed; /* tokens before the text: the seed and the separator */
+    int seed; /* number of tokens before the text: the seed and the separator */
     struct esp_suffix_state *state;
     int states, last;
     struct esp_suffix_edge *edge;
@@ -52,9 +52,9 @@ struct esp_suffix {
  * If the text only grew, just the new tokens are added. If it returns ESP_E_MEMORY, the
  * automaton is empty. */
 int esp_suffix_read(struct esp_suffix *suffix, const int32_t *text, int length);
-/* Sets the seed: at most the first ESP_SUFFIX_MOST tokens of another text; count 0: no seed.
- * The automaton then contains only the seed; the text must be read again. If it returns
- * ESP_E_MEMORY, the automaton is empty. */
+/* Sets the seed to the first tokens of another text, at most ESP_SUFFIX_MOST. If `count` is 0,
+ * there is no seed. The automaton then contains only the seed; the text must be read again. If
+ * it returns ESP_E_MEMORY, the automaton is empty. */
 int esp_suffix_seed(struct esp_suffix *suffix, const int32_t *tokens, int count);
 void esp_suffix_close(struct esp_suffix *suffix);
 

@@ -261,7 +261,7 @@ static void join(struct esp_spans *parts, int behavior)
     parts->count = kept;
 }
 
-/* Runs one split over all words. */
+/* Applies one split to all words. */
 static int apply(const struct esp_split *split, struct esp_matcher *matcher, const char *text,
                  struct esp_pretokenize_scratch *scratch)
 {

@@ -112,7 +112,8 @@ static double positive_sum(const double *p, const double *q, int n, double a, do
 
 struct walk {
     const struct esp_distributions *d;
-    double left, tokens; /* P(nothing was accepted yet); expected number of accepted nodes */
+    double left;   /* probability that no node was accepted yet */
+    double tokens; /* expected number of accepted nodes */
 };
 
 static void enter(struct node *node, double weight)

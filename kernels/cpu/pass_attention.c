@@ -1,6 +1,6 @@
 /* pass_attention.c - rotates queries and keys, appends keys and values to the cache, and
- * computes attention; see pass_attention.h. isa/attention.c computes a tile: some queries of a
- * head. */
+ * computes attention; see pass_attention.h. isa/attention.c computes attention for a tile, that
+ * is, for some queries of a head. */
 #include "kernels/cpu/pass_attention.h"
 
 #include <math.h>

@@ -62,7 +62,7 @@ static struct {
     emu_place place;
     int threads, order[max_threads];       /* `order`: the order in which threads begin */
     int lanes[warp_lanes];                 /* the order in which lanes continue, reversed */
-    uint64_t blocks, block, first, stride; /* block i is number (first + stride i) % blocks */
+    uint64_t blocks, block, first, stride; /* the i-th block is (first + stride i) % blocks */
     unsigned char *shared;                 /* lies between two guards */
     const char *function; /* the kernel's name; set when it requests shared memory */
 

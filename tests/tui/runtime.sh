@@ -153,7 +153,7 @@ wait
 type :model engine/models/fairytale-ta
 key Tab
 $dump"
-check "folders of models are completed" dumped '^> :model engine/models/fairytale-target/'
+check "Tab completes the folder of a model" dumped '^> :model engine/models/fairytale-target/'
 
 # Settings can be changed. The next functions type lines, store the screen after each line, and check the screens.
 typed() { # LINES: types each line; the screen after line N is stored in $work/typed-N

@@ -133,7 +133,7 @@ key Enter F5
 wait
 key F8
 $dump"
-check "a script generates the same text as generate" same_text
+check "a script generates the same text as espalier generate" same_text
 
 play "size 80x24
 glyphs ascii

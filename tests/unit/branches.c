@@ -244,7 +244,8 @@ TEST(writing_the_same_text_again_makes_no_new_branch)
     esp_branches_free(&b);
 }
 
-/* Deletes a branch in the middle of a chain of branches, then branches at its end. */
+/* Deletes a branch in the middle of a chain of branches. It is kept, because the next branch
+ * starts from it. Then deletes the last two branches of the chain, which are dropped. */
 TEST(deleted_branches_are_dropped_unless_others_share_them)
 {
     struct esp_branches b;

@@ -38,7 +38,7 @@ static void leave_home(void)
 
 /* ------------------------------------------------------------------ the matrix */
 
-/* Stores the tokens first, first + 1, ... in the row of `token`. */
+/* Stores the tokens `first`, `first` + 1, ... in the row of `token`. */
 static void write_row(struct esp_recycled *r, int32_t token, int32_t first, int count)
 {
     int32_t next[WIDTH];

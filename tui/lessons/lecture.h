@@ -65,7 +65,7 @@ void esp_lecture_answer(struct esp_lecture *lecture, int choice);
 /* Goes to the previous (step -1) or next (1) page. Returns false if there is none. */
 bool esp_lecture_turn(struct esp_lecture *lecture, int step);
 
-/* Copies `text` to `out` and replaces the expressions in it by their values. */
+/* Copies `text` to `out` and replaces the expressions in it with their values. */
 void esp_lecture_text(struct esp_lecture *lecture, const char *text, char *out, size_t size);
 
 /* Returns the iteration that this page shows, or NULL. */
