@@ -69,8 +69,8 @@ struct esp_state_plan {
 };
 
 /* Returns how many entries a plan must have room for if batches have at most `batch` rows.
- * There are entries for the rows of a batch, for at most as many rows that were accepted after
- * the last pass, and for the tokens of an incomplete chunk. */
+ * There are entries for the rows of a batch, for rows that were accepted after the last pass
+ * (at most `batch`), and for the tokens of an incomplete chunk. */
 static inline int esp_state_plan_room(int batch)
 {
     return 2 * batch + ESP_STATE_CHUNK - 1;
@@ -81,19 +81,20 @@ static inline int esp_state_plan_room(int batch)
 size_t esp_state_plan_bytes(int room);
 void esp_state_plan_lay_out(struct esp_state_plan *plan, void *memory);
 
-/* These functions make a plan, but do not set its slots. Call begin(), then add() for every
- * token of the text that is not in the states yet and for every row of the batch, and then
- * end(). add() returns the new entry. In its path, this entry follows entry `parent`, or the
- * state in memory if parent = -1. The first `text` entries are tokens of the committed text,
- * and the last `rows` entries are rows of the batch. The arrays of the plan must have room for
- * all entries. */
+/* These functions make a plan, but do not set its slots. First call begin(). Then
+ * call add() for every token of the text that is not in the states yet, and for every row of
+ * the batch. Finally call end(). add() returns the new entry. In its path, this entry follows
+ * entry `parent`, or the state in memory if parent = -1. The first `text` entries are tokens of
+ * the committed text, and the last `rows` entries are rows of the batch. The arrays of the plan
+ * must have room for all entries. */
 void esp_state_plan_begin(struct esp_state_plan *plan);
 int esp_state_plan_add(struct esp_state_plan *plan, int parent);
 void esp_state_plan_end(struct esp_state_plan *plan, int text, int rows);
 
 /* Plans the pass of a batch. The plan begins after the cache's first `folded` tokens. The batch
  * may have no rows. Returns false if the states already include tokens after the batch's
- * prefix, or if inputs that the states do not include yet are no longer stored. */
+ * prefix. Also returns false if a token is missing in the states and its input is no longer
+ * stored. */
 bool esp_state_plan_make(struct esp_state_plan *plan, const struct esp_cache *cache,
                          const struct esp_batch *batch);
 /* Returns whether esp_state_plan_make() would succeed. Changes nothing. */

@@ -1,5 +1,5 @@
-/* recycle.c - drafts tokens that the target found likely after the same token, and tokens that
- * followed the same tokens in the text (Token Recycling, Luo et al., arXiv 2408.08696).
+/* recycle.c - drafts tokens that the target found likely after the same token (Token Recycling,
+ * Luo et al., arXiv 2408.08696). Also drafts tokens that followed the same tokens in the text.
  *
  * Every pass of the target gives the likeliest next tokens for all its rows, even for rejected
  * rows. These likely tokens are stored under the token of the row (recycled.h). The tree

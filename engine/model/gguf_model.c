@@ -2,8 +2,8 @@
  *
  * Keys and tensors have the same names as in the gguf Python package. llama.cpp's converter
  * changes some tensors of a folder, and reading reverses these changes. In GGUF files, the rows
- * of the query and key matrices are in pairs (struct esp_tensor), and the parts of GPT-NeoX's
- * fused matrix are consecutive (struct esp_stored). The factors by which Llama 3 scales its
+ * of the query and key matrices are in pairs (struct esp_tensor). The parts of GPT-NeoX's fused
+ * matrix are consecutive (struct esp_stored). The factors by which Llama 3 scales its
  * frequencies are a tensor, rope_freqs.weight.
  */
 #include "engine/model/gguf_model.h"

@@ -23,7 +23,7 @@ double esp_own_copy_share(const struct esp_model *target, const char *draft);
 
 /* Returns whether a copy is expected to save time for this target. If so, the copy is the
  * default draft model. The target's weights must be floats, so that 4 bits save most of the
- * bytes, and the target must be too large for the processor's caches. A copy of a mixture of
+ * bytes. The target must also be too large for the processor's caches. A copy of a mixture of
  * experts does not save time: a tree's rows use different experts, so verifying several rows
  * costs much more than one. */
 bool esp_own_copy_pays(const struct esp_model *target);
