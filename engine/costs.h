@@ -49,8 +49,8 @@ struct esp_cost_curve {
     struct esp_cost_class class[ESP_COST_CLASSES];
     int recent[ESP_COST_RECENT]; /* ring buffer of the classes of the last samples */
     unsigned added;              /* number of samples so far */
-    /* The knots of the curve, one per class with samples, ordered by rows. The seconds never
-     * fall from one knot to the next. */
+    /* The curve has a knot for each class with samples. Knots are ordered by rows, and the
+     * seconds never fall from one knot to the next. */
     int knots;
     double rows[ESP_COST_CLASSES], seconds[ESP_COST_CLASSES];
     double one, slope; /* fitted line: seconds of a one-row pass, and of each further row */

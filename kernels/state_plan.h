@@ -2,12 +2,12 @@
  * backends use it.
  *
  * A text is cut into chunks of ESP_STATE_CHUNK tokens. A state is computed only for the start
- * of a chunk. A row needs a value of the state after its own token. This value is computed from
- * two things: the state before the row's chunk, and the stored updates of the row's ancestors
- * in the chunk. This is the chunk form of Yang et al., "Gated Delta Networks", 2024, section 3,
- * on a path of a tree. So no state has to be stored for each row of a tree. Chunks depend on
- * positions alone, so the same operations compute a row's numbers, no matter which other rows
- * are in its pass.
+ * of a chunk. A row multiplies the state after its own token by its query. The product is
+ * computed from two things: the state before the row's chunk, and the stored updates of the
+ * row's ancestors in the chunk. This is the chunk form of Yang et al., "Gated Delta Networks",
+ * 2024, section 3, on a path of a tree. So no state has to be stored for each row of a tree.
+ * Chunks depend on positions alone, so the same operations compute a row's numbers, no matter
+ * which other rows are in its pass.
  *
  * Rows that read the same state are a group. Group 0 reads the state in memory. Every other
  * group begins with the state after a complete chunk: the state of an earlier group to which

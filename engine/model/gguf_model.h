@@ -57,7 +57,8 @@ struct esp_gguf_key {
     enum esp_gguf_kind kind;     /* type of the written value */
     enum esp_config_field field; /* FIELD_COUNT: the key is not written from a field */
     double neutral; /* a field with this value is not written. ESP_GGUF_ALWAYS: every value is
-                       written. ESP_GGUF_IF_KNOWN: written if the architecture has the field */
+                       written. ESP_GGUF_IF_KNOWN: every value is written if the architecture
+                       has the field */
 };
 extern const struct esp_gguf_key esp_gguf_keys[];
 extern const int esp_gguf_key_count;

@@ -4,8 +4,8 @@
  * weights are in model.safetensors, or in the files that model.safetensors.index.json names.
  * The backend reads the weights. A GGUF file contains all of this (gguf_model.h). A split file
  * can be opened by the name of any of its parts, NAME-00001-of-0000N.gguf. Everything that is
- * read is untrusted: sizes are checked before they are multiplied or used. A failure is one
- * sentence that names the file and the value.
+ * read is untrusted: sizes are checked before they are multiplied or used. An error
+ * message is one sentence that names the file and the value.
  */
 #ifndef ESP_MODEL_H
 #define ESP_MODEL_H

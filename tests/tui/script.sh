@@ -104,7 +104,7 @@ key C-c
 paste text
 key C-c
 $dump-6"
-check "two C-c with a paste between them do not end the program" grep -q '^ C-c again leaves' "$work/screen-6"
+check "C-c, a paste and another C-c do not end the program" grep -q '^ C-c again leaves' "$work/screen-6"
 
 # The text must equal the text of `generate`, even if drafters change, or if generation pauses or
 # continues in step mode.

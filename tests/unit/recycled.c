@@ -66,7 +66,7 @@ TEST(a_new_row_of_a_token_replaces_the_old_one)
 TEST(rates_are_learned_per_class)
 {
     CHECK(esp_recycled_open(&one, "a", 100, false) == ESP_OK);
-    esp_recycled_learn(&one, 5, 7); /* nothing is learned, because there is no such row yet */
+    esp_recycled_learn(&one, 5, 7); /* nothing is learned, because token 5 has no row yet */
     write_row(&one, 5, 20, WIDTH);
     const struct esp_recycled_row *row = esp_recycled_of(&one, 5);
     CHECK(fabs(esp_recycled_rate(&one, row, 0) - 0.2) < 1e-12);
