@@ -60,7 +60,7 @@ struct esp_state_plan {
     struct esp_state_walk walk;    /* order of the groups; its entry i is group i + 1 */
     struct esp_state_entry *entry; /* (room) */
     struct esp_state_group *group; /* (room + 1) */
-    int32_t *member;               /* (room) rows of the batch, sorted by group, ascending */
+    int32_t *member;               /* (room) rows of the batch, sorted by group and index */
     int32_t *batch_slot;           /* (room) slot of each row of the batch */
     int32_t *follower;             /* (room) group that begins after an entry, or 0 */
     /* (room) These arrays are indexed by row, counted from the prefix. before[i] is the

@@ -29,7 +29,8 @@
 #include "viz/export.h"
 #include "viz/safe.h"
 
-enum { TOGETHER = 24, LONGEST = 1 << 20 }; /* limits: open sessions, and bytes of a line */
+/* The maximum number of open sessions, and the maximum number of bytes of a line. */
+enum { TOGETHER = 24, LONGEST = 1 << 20 };
 
 struct running {
     const struct cli_options *o;
