@@ -28,7 +28,7 @@ struct esp_suffix_state {
     int32_t link;   /* state of the next shorter suffix; -1 if there is none */
     int32_t count;  /* number of positions at which its substrings end */
     int32_t end;    /* the last of these positions, in tokens */
-    int32_t edges;  /* the first edge; -1 if there is none */
+    int32_t edges;  /* the state's first edge; -1 if there is none */
 };
 
 struct esp_suffix_edge {

@@ -209,8 +209,9 @@ bool esp_cuda_rank_times(const struct esp_backend *backend, struct esp_rank_time
 
 /* ------------------------------------------------------------------ the plan */
 
-/* Returns whether results of a kind must not be divided: a rank's part of them would be empty,
- * or could not be copied in words of four bytes, or a norm needs all heads. */
+/* Returns whether results of a kind must not be divided among ranks. This is so if a rank's
+ * part would be empty or could not be copied in words of four bytes, or if a norm needs all
+ * heads. */
 static bool must_be_whole(const struct esp_rank_plan *plan, const struct esp_model_desc *d,
                           enum esp_rank_kind kind)
 {

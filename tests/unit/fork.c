@@ -1,6 +1,6 @@
-/* Tests sessions that change to another text: a branch must continue like a new session with
- * the same text, and no row of the common prefix may be computed again. The scores of tokens
- * must follow from the target's distributions. */
+/* Tests sessions that switch to a different text: a branch must continue like a new session
+ * with the same text, and no row of the common prefix may be computed again. The scores of
+ * tokens must follow from the target's distributions. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

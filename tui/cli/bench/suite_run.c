@@ -187,7 +187,7 @@ static int open_journal(struct running *r)
     if (!r->o->output)
         return ESP_OK;
     if (strlen(r->o->output) + strlen(r->suite.name) + 32 > PATH_MAX)
-        return esp_fail(r->err, r->errlen, ESP_E_ARGUMENT, "the name of -o is too long");
+        return esp_fail(r->err, r->errlen, ESP_E_ARGUMENT, "the path after -o is too long");
     name_file(r, ".runs.jsonl", path);
     esp_make_folders(path);
     r->journal = esp_open_regular(path, O_RDWR | O_CREAT | more, 0666, &wrong);
