@@ -216,8 +216,8 @@ static const int32_t *read_ids(struct reader *r, const cJSON *object, const stru
     return first;
 }
 
-/* Checks the member `order`. The root must be first, no node may be listed twice or be cut, and
- * every parent must be before its children. */
+/* Checks the member `order`. The root must be first, and every parent must be before its
+ * children. No node may be listed twice, and no listed node may be cut. */
 static void check_order(struct reader *r)
 {
     const struct esp_tree *tree = &r->to->iteration.it.tree;

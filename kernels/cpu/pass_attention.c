@@ -104,8 +104,9 @@ static int sinks_of(const struct esp_cpu_pass *p)
     return w && (own == 0 || own >= w->sinks + w->recent) ? w->sinks : 0;
 }
 
-/* Limits the keys to which query i of batch row `row` attends to the window of the layer and to
- * the window of the text. The query's head begins at index `offset` of the row. */
+/* Sets the range of keys to which query i of batch row `row` attends. It depends on the window
+ * of the layer and on the window of the text. The query's head begins at index `offset` of the
+ * row. */
 static void set_windows(const struct esp_cpu_pass *p, struct esp_attention *a, int i, int row,
                         size_t offset)
 {

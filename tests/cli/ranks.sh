@@ -230,7 +230,7 @@ check "ranks are started again when one is killed" test $? = 0
 check "a message says which rank ended, and that the ranks were started again" grep -q "rank [12] of 3 ended (signal 9); the ranks were started again, and the text was computed once more" "$work/err"
 check "after ranks were started again, the text is the same" cmp "$work/long" "$work/out"
 check "a recording has the message about the rank that was killed" grep -q '"type":"note","text":"rank [12] of 3 ended' "$work/again.esp.jsonl"
-check "a recording with a killed rank can be read" $ESPALIER stats "$work/again.esp.jsonl" --json >"$work/json"
+check "a recording of a session with a killed rank can be read" $ESPALIER stats "$work/again.esp.jsonl" --json >"$work/json"
 twice() { # SIGNAL [VARIABLE=VALUE]: sends SIGNAL to a rank and, when the ranks have been started again, to another
     signal=$1
     variable=${2:-A=1}

@@ -72,7 +72,7 @@ const struct cli_command cli_train = {
         "target's\n"
         "folder, where drafter nde finds them. After Ctrl-C the same command continues where "
         "it\n"
-        "stopped. Its samples are in a file that ends in .samples; remove it when training is "
+        "stopped. The samples are in a file *.samples; remove this file when training is "
         "done.",
     .run = run,
 };
