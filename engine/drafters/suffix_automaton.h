@@ -49,12 +49,12 @@ struct esp_suffix {
 };
 
 /* Updates the automaton to this text, or to the last 8,192 to 16,384 tokens of a longer text.
- * If the text only grew, just the new tokens are added. If it returns ESP_E_MEMORY, the
+ * If the text only grew, just the new tokens are added. If ESP_E_MEMORY is returned, the
  * automaton is empty. */
 int esp_suffix_read(struct esp_suffix *suffix, const int32_t *text, int length);
 /* Sets the seed to the first tokens of another text, at most ESP_SUFFIX_MOST. If `count` is 0,
  * there is no seed. The automaton then contains only the seed; the text must be read again. If
- * it returns ESP_E_MEMORY, the automaton is empty. */
+ * ESP_E_MEMORY is returned, the automaton is empty. */
 int esp_suffix_seed(struct esp_suffix *suffix, const int32_t *tokens, int count);
 void esp_suffix_close(struct esp_suffix *suffix);
 
