@@ -81,10 +81,10 @@ static inline int esp_state_plan_room(int batch)
 size_t esp_state_plan_bytes(int room);
 void esp_state_plan_lay_out(struct esp_state_plan *plan, void *memory);
 
-/* These functions make a plan, but do not set its slots. First call begin(). Then
- * call add() for every token of the text that is not in the states yet, and for every row of
- * the batch. Finally call end(). add() returns the new entry. In its path, this entry follows
- * entry `parent`, or the state in memory if parent = -1. The first `text` entries are tokens of
+/* These functions make a plan, but do not set its slots. First call begin(). Then call add()
+ * for every token of the text that is not in the states yet, and for every row of the batch.
+ * Finally call end(). add() returns the new entry. In its path, this entry follows entry
+ * `parent`, or the state in memory if parent = -1. The first `text` entries are tokens of
  * the committed text, and the last `rows` entries are rows of the batch. The arrays of the plan
  * must have room for all entries. */
 void esp_state_plan_begin(struct esp_state_plan *plan);

@@ -8,8 +8,8 @@
  * the expected text, and recycled tokens below these guesses.
  *
  * The paper's tree has a fixed shape of 80 nodes. On a CPU, rows are more expensive than on a
- * GPU. Therefore nodes are added in the order of their learned probabilities, and only as long
- * as they are worth the measured cost of their rows (goodput_copied.h). If every tree would
+ * GPU. Therefore nodes are added in the order of their learned probabilities, and only while
+ * another node is worth the measured cost of its row (goodput_copied.h). If every tree would
  * lose time, no tree is verified. With cost=off the tree has the N likeliest nodes.
  */
 #include "engine/drafters/drafter.h"

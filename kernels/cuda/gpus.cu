@@ -67,7 +67,7 @@ static int time_gathers(struct esp_cuda_gpus *gpus, char *const *at, size_t byte
     return ESP_OK;
 }
 
-/* Measures how fast a GPU reads its memory. It reads more memory than its cache can hold. */
+/* Measures how fast a GPU reads its memory. The GPU reads more bytes than its cache holds. */
 static int measure_reading(struct esp_cuda_gpus *gpus)
 {
     enum { SHARE = 256 };

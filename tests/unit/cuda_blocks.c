@@ -206,8 +206,7 @@ TEST(experts_of_several_types_are_refused)
     change(&m, &m.random.experts[5].up, ESP_BF16, 1);
     CHECK(backend->ops->weights_open(&weights, backend, &m.random.desc, NULL, NULL, err,
                                      sizeof err) == ESP_E_UNSUPPORTED);
-    CHECK(strstr(err, "experts of different types") && strstr(err, "--backend cpu"),
-          "%s", err);
+    CHECK(strstr(err, "experts of different types") && strstr(err, "--backend cpu"), "%s", err);
     free_model(&m);
     backend->ops->close(backend);
 }
