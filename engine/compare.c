@@ -35,7 +35,7 @@ void esp_compare_close(struct esp_compare *c)
     *c = (struct esp_compare){.difference = -1};
 }
 
-/* Replaces the second session's text by the first `count` tokens of the first session's
+/* Replaces the second session's text with the first `count` tokens of the first session's
  * text. */
 static int follow(struct esp_compare *c, int count, char *err, size_t errlen)
 {

@@ -5,17 +5,17 @@
  * and verifies the same tokens. Each has its own KV caches, controller and random numbers. They
  * run in lock step: the session with the shorter text runs its next iteration. At equal length
  * the first session runs, then the second. Both are therefore always near the same position,
- * and the second always starts from text of the first.
+ * and the second session always continues a text of the first session.
  *
  * The time of each session is measured separately. An iteration of one session evicts the data
  * of the other session from the processor's caches. If iterations are short, untimed passes
  * therefore run before a timed pass. The timed pass then takes as long as if the session ran
- * alone, so a drafter that weighs costs learns realistic costs.
+ * alone. So a drafter that adapts its trees to measured costs learns realistic costs.
  *
  * At temperature 0 both commit the same tokens, and each has the same totals as if it ran
  * alone. Above temperature 0 the second session would write a different text. Only the number
  * of tokens that the second session commits is used. Before its next iteration, its tokens are
- * replaced by the tokens of the first session's text.
+ * replaced with the tokens of the first session's text.
  */
 #ifndef ESP_COMPARE_H
 #define ESP_COMPARE_H
@@ -34,16 +34,16 @@ struct esp_compare {
 int esp_compare_open(struct esp_compare *compare, struct esp_session *first,
                      const struct esp_session_options *second, char *err, size_t errlen);
 /* Call this after a setting of the first session changed. The second session gets the same
- * value. Exceptions are the settings of the drafter and the verifier, and `baseline`, which the
- * first session measures for both. Returns 1 if the second session changed, 0 if not, or a
- * negative status. */
+ * value. This does not apply to the settings of the drafter and the verifier, nor to
+ * `baseline`, which the first session measures for both. Returns 1 if the second session
+ * changed, 0 if not, or a negative status. */
 int esp_compare_set(struct esp_compare *compare, const char *key, const char *value, char *err,
                     size_t errlen);
 /* Closes the second session. A zero-initialised struct is allowed. */
 void esp_compare_close(struct esp_compare *compare);
 
-/* Starts a generation from the text of the first session. Call this after esp_session_prompt()
- * and esp_session_allow() of the first session. */
+/* Starts a generation from the text of the first session. Call this after you have called
+ * esp_session_prompt() and esp_session_allow() for the first session. */
 int esp_compare_begin(struct esp_compare *compare, char *err, size_t errlen);
 /* Compares the new tokens of the two sessions. Returns true if the second session runs next.
  * Otherwise the first session runs next, unless it has ended. */

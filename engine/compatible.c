@@ -1,9 +1,9 @@
 /* compatible.c - decides which verifier is exact with which drafter; see compatible.h.
  *
  * A drafter's entry `draws` says how it draws children. A verifier's entry `lossless` lists the
- * ways of drawing for which it is exact. These two entries decide. At temperature 0 only the
- * likeliest token has a probability above 0. `greedy` is then exact for every tree, and it is
- * the only verifier that can be used.
+ * ways of drawing for which it is exact. These two entries decide whether the pair is exact. At
+ * temperature 0 only the likeliest token has a probability above 0. Verifier `greedy` is then
+ * exact for every tree, and it is the only verifier that can be used.
  */
 #include "engine/compatible.h"
 

@@ -10,7 +10,7 @@
 #include "engine/espalier.h"
 #include "engine/support/paths.h"
 
-enum { EXACT = 16, FILE_SIZE = 1 << 17, SHORTEST = 8 /* octave 0: below 2^8 tokens */ };
+enum { EXACT = 16, FILE_SIZE = 1 << 17, SHORTEST = 8 /* octave 0: texts below 2^8 tokens */ };
 
 /* Cost of one more row in nominal mode, as a fraction of a one-row pass. It is close to the
  * cost that was measured on processors with tile units. */
@@ -20,12 +20,12 @@ static const double NOMINAL_ROW = 1.0 / 16;
  * or none. */
 static const double OPTIMISTIC = 0.03, HOPE = 0.7;
 /* LEFT: the factor by which a class's weight decays when another class gets a sample.
- * LEFT_PLAIN: the factor if that sample is of plain decoding. TRUSTED: number of samples after
+ * LEFT_PLAIN: the factor if that sample is for plain decoding. TRUSTED: number of samples after
  * which an estimate is no longer lowered. SCATTER: when a class is averaged with the line, the
  * line has the weight of this number of samples. */
 static const double LEFT = 0.998, LEFT_PLAIN = 0.9995, TRUSTED = 3, SCATTER = 4;
-/* KEPT: maximum weight of a class from a file, because the machine may have been busy when it
- * was written. LEFT_KEPT: the factor by which that weight decays when another class gets a
+/* KEPT: maximum weight of a class from a file. The machine may have been busy when the file was
+ * written. LEFT_KEPT: the factor by which that weight decays when another class gets a
  * sample. */
 static const double KEPT = 2, LEFT_KEPT = 0.98;
 
@@ -88,8 +88,8 @@ static double weight_of(const struct esp_cost_curve *curve, int class)
 }
 
 /* Fits a line to all classes, with their weights. If samples are few or old, OPTIMISTIC pulls
- * its slope down. The class of plain decoding is fitted like the other classes, because plain
- * decoding is seldom timed while trees are faster. */
+ * the slope of the line down. The class of plain decoding is fitted like the other classes,
+ * because plain decoding is seldom timed while trees are faster. */
 static void draw_line(struct esp_cost_curve *curve)
 {
     static const double pull = 2; /* the assumed slope OPTIMISTIC has the weight of half a
@@ -168,7 +168,7 @@ static void fit(struct esp_cost_curve *curve)
             curve->seconds[at++] = value[i];
 }
 
-/* Returns how many of the last ESP_COST_RECENT samples are of this class. */
+/* Returns how many of the last ESP_COST_RECENT samples belong to this class. */
 static int recently(const struct esp_cost_curve *curve, int class)
 {
     int count = 0;
@@ -269,7 +269,8 @@ void esp_costs_nominal(struct esp_costs *costs, const struct esp_nominal_costs *
     costs->relative = given ? given->draft : costs->relative;
 }
 
-/* Returns the nominal cost of a pass, in units of the same pass over one row. */
+/* Returns the nominal cost of a pass, as a multiple of the cost of the same pass over one
+ * row. */
 static double nominal(const struct esp_costs *costs, int rows)
 {
     return 1 + costs->nominal_row * (rows - 1);

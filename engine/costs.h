@@ -2,20 +2,20 @@
  * generated, and the times are stored in a file.
  *
  * There are two curves, in seconds:
- * - draft: a draft pass, as a function of its rows. It includes the draws and the drafter's
- *   own work until the next pass.
- * - verify: the other stages of an iteration (target pass, selection, commit), as a function of
- *   the rows that the target verifies. Plain decoding is verify(1).
+ * - draft: the time of a draft pass, as a function of its number of rows. This includes drawing
+ *   tokens, and the drafter's own work until the next pass.
+ * - verify: the time of the other stages of an iteration (target pass, selection, commit), as a
+ *   function of the number of rows that the target verifies. Plain decoding is verify(1).
  *
  * Row counts are grouped into classes. A class stores its last samples and uses their lower
  * quartile, because interruptions only ever make a pass slower. Three steps turn classes into a
- * curve. Each class is shrunk towards a straight line fitted to all of them. Neighbours are
- * pooled until the curve never falls (isotonic regression). Between classes the curve is
- * interpolated. Beyond the largest measured class a curve continues with a fraction of the
- * line's slope. Larger trees therefore look cheap enough to be tried and measured. Classes with
- * few or old samples have a smaller weight, so that a size that was slow by chance is tried
- * again. When the machine gets slower or faster, classes without recent samples are scaled by
- * the same factor as classes with recent samples.
+ * curve. Each class is shrunk towards a straight line fitted to all of them. Neighbouring
+ * classes are pooled until the curve never falls (isotonic regression). Between classes the
+ * curve is interpolated. Beyond the largest measured class a curve continues with a fraction of
+ * the line's slope. Larger trees therefore look cheap enough to be tried and measured. Classes
+ * with few or old samples have a smaller weight, so that a size that was slow by chance is
+ * tried again. When the machine gets slower or faster, classes without recent samples are
+ * scaled by the same factor as classes with recent samples.
  *
  * A program's first passes are slow (first access to memory, processor clock ramping up).
  * Passes of the first ESP_COST_WARM_UP seconds are not counted.
@@ -42,15 +42,15 @@ struct esp_cost_class {
     double sample[ESP_COST_SAMPLES]; /* ring buffer of seconds */
     int count, next;
     double weight;
-    bool fresh; /* true if it has samples that this session measured */
+    bool fresh; /* true if this session has measured some of the samples */
 };
 
 struct esp_cost_curve {
     struct esp_cost_class class[ESP_COST_CLASSES];
-    int recent[ESP_COST_RECENT]; /* ring buffer: classes of the last samples */
+    int recent[ESP_COST_RECENT]; /* ring buffer of the classes of the last samples */
     unsigned added;              /* number of samples so far */
-    /* The knots of the curve, one per class with samples, ordered by rows. The seconds never
-     * fall from one knot to the next. */
+    /* The curve has a knot for each class with samples. Knots are ordered by rows, and the
+     * seconds never fall from one knot to the next. */
     int knots;
     double rows[ESP_COST_CLASSES], seconds[ESP_COST_CLASSES];
     double one, slope; /* fitted line: seconds of a one-row pass, and of each further row */

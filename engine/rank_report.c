@@ -83,7 +83,7 @@ int esp_engine_set_delay(struct esp_engine *e, const char *delay, char *err, siz
     struct esp_rank_times times;
     if (!ops->rank_times || !ops->rank_times(e->backend, &times))
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "a delay between ranks needs ranks: give --ranks 2");
+                        "a delay between ranks needs at least two ranks: give --ranks 2");
     if (!ops->set_rank_delay)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "a delay simulates a network between processes, but here the ranks are "

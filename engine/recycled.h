@@ -24,7 +24,7 @@
 
 enum {
     ESP_RECYCLED_WIDTH = 8,      /* number of tokens in a row */
-    ESP_RECYCLED_STREAKS = 4,    /* classes of rows: how often the first token was correct */
+    ESP_RECYCLED_STREAKS = 4,    /* number of row classes, by accuracy of the first token */
     ESP_RECYCLED_KEPT = 1 << 15, /* maximum number of rows in a file */
 };
 

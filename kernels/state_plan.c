@@ -5,7 +5,7 @@
 
 /* ------------------------------------------------------------------ memory */
 
-/* ARRAYS arrays of a plan have `room` numbers, and LONGER arrays have `room` + 1 numbers. */
+/* A plan has ARRAYS arrays of `room` numbers, and LONGER arrays of `room` + 1 numbers. */
 enum { ARRAYS = 6, LONGER = 6 };
 
 size_t esp_state_plan_bytes(int room)
@@ -97,8 +97,9 @@ void esp_state_plan_end(struct esp_state_plan *p, int text, int rows)
 /* ------------------------------------------------------------------ the plan of a batch */
 
 /* Sets before[i] to the row that row i follows in its path. Rows are counted from the prefix.
- * -1 means that row i follows the prefix. The path of a row consists of the rows that it sees,
- * in ascending order. A row of an earlier pass that no row of the batch sees gets -2. */
+ * -1 means that row i follows the prefix. The path of a row consists of the rows to which it
+ * attends, in ascending order. If no row of the batch attends to a row of an earlier pass, that
+ * row gets -2. */
 static void find_parents(struct esp_state_plan *p, const struct esp_batch *b)
 {
     const int ahead = b->first - b->prefix, rows = ahead + b->rows;

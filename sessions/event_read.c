@@ -216,8 +216,8 @@ static const int32_t *read_ids(struct reader *r, const cJSON *object, const stru
     return first;
 }
 
-/* Checks the member `order`. The root must be first, no node may be listed twice or be cut, and
- * every parent must be before its children. */
+/* Checks the member `order`. The root must be first, and every parent must be before its
+ * children. No node may be listed twice, and no listed node may be cut. */
 static void check_order(struct reader *r)
 {
     const struct esp_tree *tree = &r->to->iteration.it.tree;
@@ -232,7 +232,7 @@ static void check_order(struct reader *r)
     }
     for (int i = 0; i < r->to->iteration.it.path_length && r->status == 0; i++)
         if (tree->verified > 0 && !placed[r->to->iteration.it.path[i]])
-            refuse(r, ESP_E_FORMAT, "path must contain only nodes of the member order");
+            refuse(r, ESP_E_FORMAT, "path must contain only nodes that order lists");
 }
 
 static void check_path(struct reader *r)
@@ -242,11 +242,11 @@ static void check_path(struct reader *r)
         if (it->tree.nodes[it->path[i]].parent != (i == 0 ? 0 : it->path[i - 1]))
             refuse(r, ESP_E_FORMAT, "path must lead down from the root, from node to child");
     if (it->committed_count > it->path_length + 1)
-        refuse(r, ESP_E_FORMAT, "more tokens are committed than path and bonus have");
+        refuse(r, ESP_E_FORMAT, "committed has more tokens than path and bonus together");
     for (int i = 0; i < it->committed_count && r->status == 0; i++)
         if (it->committed[i] !=
             (i < it->path_length ? it->tree.nodes[it->path[i]].token : it->bonus))
-            refuse(r, ESP_E_FORMAT, "committed must be the tokens of path, then bonus");
+            refuse(r, ESP_E_FORMAT, "committed must be the tokens of path, followed by bonus");
 }
 
 int esp_event_check(struct esp_recorded_event *recorded, char *err, size_t errlen)

@@ -23,7 +23,7 @@ struct drafting {
     char err[512];
 };
 
-enum { DRAFTING_PROMPT = 3, DRAFTING_ALLOWED = 200 }; /* the prompt is 1, 0, 1 */
+enum { DRAFTING_PROMPT = 3, DRAFTING_ALLOWED = 200 }; /* the prompt has tokens 1, 0, 1 */
 
 /* Opens a session with the prompt. The session may generate DRAFTING_ALLOWED tokens. Its
  * observer gets *d as `user`. */

@@ -271,8 +271,7 @@ static void draw_marked(const struct plot *plot, const double *points, int count
         draw_mark(plot, points[2 * i], points[2 * i + 1], look);
 }
 
-/* Draws a series as a line. Draws only the first POINTS points, which are more than any
- * suite has. */
+/* Draws a series as a line. Draws at most POINTS points; no suite has more. */
 static void draw_line(const struct plot *plot, int index, const struct look *look)
 {
     enum { POINTS = 256 };

@@ -18,8 +18,8 @@ struct esp_plot_series {
 
 struct esp_plot {
     const char *title, *x_label, *y_label;
-    /* If there are names, series are drawn as bars side by side over names[x]. Otherwise they
-     * are drawn as lines over numbers. */
+    /* If there are names, series are drawn as bars side by side, and x is an index in `names`.
+     * Otherwise series are drawn as lines, and x is a number. */
     const char *const *names; /* (name_count), or NULL */
     int name_count;
     const struct esp_plot_series *series; /* (series_count) */

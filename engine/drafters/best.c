@@ -116,8 +116,8 @@ static int choose(struct esp_draft *d, const int32_t *taken, int count, int budg
     return n;
 }
 
-/* Expands nodes and adds their children to the queue of `waiting` candidates; returns the new
- * length of the queue. */
+/* Expands nodes and adds their children to the queue, which has `waiting` candidates. Returns
+ * the new length of the queue. */
 static int expand(struct esp_draft *d, const int32_t *nodes, int count, int budget, int waiting)
 {
     struct esp_candidate *queue = d->candidates;

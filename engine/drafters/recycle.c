@@ -1,5 +1,5 @@
-/* recycle.c - drafts tokens that the target found likely after the same token, and tokens that
- * followed the same tokens in the text (Token Recycling, Luo et al., arXiv 2408.08696).
+/* recycle.c - drafts tokens that the target found likely after the same token (Token Recycling,
+ * Luo et al., arXiv 2408.08696). Also drafts tokens that followed the same tokens in the text.
  *
  * Every pass of the target gives the likeliest next tokens for all its rows, even for rejected
  * rows. These likely tokens are stored under the token of the row (recycled.h). The tree
@@ -8,9 +8,9 @@
  * the expected text, and recycled tokens below these guesses.
  *
  * The paper's tree has a fixed shape of 80 nodes. On a CPU, rows are more expensive than on a
- * GPU. Therefore the likeliest nodes are added first, by learned probabilities, and only as
- * many nodes as are worth the measured cost of their rows (goodput_copied.h). If every tree
- * would lose time, no tree is verified. With cost=off the tree has the N likeliest nodes.
+ * GPU. Therefore nodes are added in the order of their learned probabilities, and only while
+ * another node is worth the measured cost of its row (goodput_copied.h). If every tree would
+ * lose time, no tree is verified. With cost=off the tree has the N likeliest nodes.
  */
 #include "engine/drafters/drafter.h"
 

@@ -31,8 +31,11 @@ struct state {
     double expected; /* expected tokens per iteration */
     struct esp_shape shape;
     struct esp_shape_table table;
-    int32_t node[ESP_MAX_NODES + 1]; /* tree node of each node of the shape; -1 means missing */
-    /* The layer being grown: nodes of the shape, their tree nodes, drawn children. */
+    /* For each node of the shape: its index in the tree; -1 if the tree does not have it. */
+    int32_t node[ESP_MAX_NODES + 1];
+    /* Describe the layer that is being grown. `layer` has its nodes as indices in the shape,
+     * `parents` has the same nodes as indices in the tree, and `children` has drawn
+     * children. */
     int32_t layer[ESP_MAX_NODES + 1], parents[ESP_MAX_NODES + 1], children[ESP_MAX_NODES + 1];
 };
 
@@ -91,7 +94,8 @@ static void add_likeliest(struct esp_draft *d, struct state *s, int count, int m
         }
 }
 
-/* Adds drawn children in rounds of one draw below each node that still gets children. */
+/* Adds drawn children in rounds. In each round, every node that still needs a child gets
+ * one. */
 static int add_drawn(struct esp_draft *d, struct state *s, int count, int most)
 {
     int status = ESP_OK;

@@ -11,7 +11,7 @@
 /* ------------------------------------------------------------------ the automaton */
 
 enum { FIRST_ROOM = 512, LONGEST_LINKS = 64, SEPARATOR = -1 /* separates two texts */ };
-/* Of a text longer than MOST tokens, only the last MOST / 2 to MOST tokens are kept. */
+/* If a text is longer than MOST tokens, only its last MOST / 2 to MOST tokens are kept. */
 enum { MOST = ESP_SUFFIX_MOST };
 
 static size_t slot_of(const struct esp_suffix *s, int32_t state, int32_t token)
@@ -247,8 +247,8 @@ static int32_t next_edge(const struct esp_suffix *s, int32_t state, int32_t afte
     return best;
 }
 
-/* Grows the tree of a match. Returns the number of guesses. Sets *sum to the sum of their D,
- * the estimated probabilities of acceptance. */
+/* Grows a tree of guesses from a match. Returns the number of guesses. Sets *sum to the sum of
+ * their D, the estimated probabilities of acceptance. */
 static int grow(const struct esp_suffix *s, int32_t match, const struct esp_guess_plan *plan,
                 int most, struct esp_guess *g, double *sum)
 {

@@ -7,8 +7,8 @@
  * length can be read directly, with their frequencies. SuffixDecoding (Oliaro et al., arXiv
  * 2411.04975, sec. 4.1) stores them in a suffix tree instead.
  *
- * A tree of guesses starts at a match of m tokens. It grows by the node with the largest D. D
- * is the product of the relative frequencies along the path of a node; it estimates the
+ * A tree of guesses starts at a match of m tokens. Each step adds the node with the largest D.
+ * D is the product of the relative frequencies along the path of a node; it estimates the
  * probability of acceptance. Of nodes with equal D, the node with the latest occurrence in the
  * text is added first. Of all matches, the match whose tree has the largest sum of D is used
  * (sec. 4.2). A path that reaches the end of the text continues with a shorter match, so that
@@ -28,18 +28,18 @@ struct esp_suffix_state {
     int32_t link;   /* state of the next shorter suffix; -1 if there is none */
     int32_t count;  /* number of positions at which its substrings end */
     int32_t end;    /* the last of these positions, in tokens */
-    int32_t edges;  /* the first edge; -1 if there is none */
+    int32_t edges;  /* the state's first edge; -1 if there is none */
 };
 
 struct esp_suffix_edge {
-    int32_t from, token, to, next; /* next: next edge of the same state; -1 if there is none */
+    int32_t from, token, to, next; /* next: the state's next edge; -1 if there is none */
 };
 
 /* A zero-initialised struct is the automaton of the empty text. */
 struct esp_suffix {
     int32_t *text; /* (length) the seed and a separator, if there is a seed; then the text */
     int length, room;
-    int seed; /* tokens before the text: the seed and the separator */
+    int seed; /* number of tokens before the text: the seed and the separator */
     struct esp_suffix_state *state;
     int states, last;
     struct esp_suffix_edge *edge;
@@ -49,16 +49,16 @@ struct esp_suffix {
 };
 
 /* Updates the automaton to this text, or to the last 8,192 to 16,384 tokens of a longer text.
- * If the text only grew, just the new tokens are added. If it returns ESP_E_MEMORY, the
+ * If the text only grew, just the new tokens are added. If ESP_E_MEMORY is returned, the
  * automaton is empty. */
 int esp_suffix_read(struct esp_suffix *suffix, const int32_t *text, int length);
-/* Sets the seed: at most the first ESP_SUFFIX_MOST tokens of another text; count 0: no seed.
- * The automaton then contains only the seed; the text must be read again. If it returns
- * ESP_E_MEMORY, the automaton is empty. */
+/* Sets the seed to the first tokens of another text, at most ESP_SUFFIX_MOST. If `count` is 0,
+ * there is no seed. The automaton then contains only the seed; the text must be read again. If
+ * ESP_E_MEMORY is returned, the automaton is empty. */
 int esp_suffix_seed(struct esp_suffix *suffix, const int32_t *tokens, int count);
 void esp_suffix_close(struct esp_suffix *suffix);
 
-/* One guess. Parents come before children. */
+/* One guess. In an array of guesses, parents come before their children. */
 struct esp_guess {
     int32_t parent, token; /* parent: index of a guess; -1 means the root */
     int depth;             /* 1 for the first token after the text */

@@ -1,4 +1,4 @@
-/* arch_mistral.c - the Mistral architecture: Llama's family, but attention sees only a
+/* arch_mistral.c - the Mistral architecture: Llama's family, but a token attends only to a
  * sliding window of the last tokens.
  *
  * Key names and defaults are those of MistralConfig in the transformers library. A

@@ -1,10 +1,10 @@
 /* gguf_model.c - reads a GGUF file like a model folder; see gguf_model.h.
  *
  * Keys and tensors have the same names as in the gguf Python package. llama.cpp's converter
- * changes some tensors of a folder, and reading reverses these changes. In GGUF files, rows of
- * query and key are in pairs (struct esp_tensor), and the parts of GPT-NeoX's fused matrix are
- * consecutive (struct esp_stored). The factors by which Llama 3 scales its frequencies are a
- * tensor, rope_freqs.weight.
+ * changes some tensors of a folder, and reading reverses these changes. In GGUF files, the rows
+ * of the query and key matrices are in pairs (struct esp_tensor). The parts of GPT-NeoX's fused
+ * matrix are consecutive (struct esp_stored). The factors by which Llama 3 scales its
+ * frequencies are a tensor, rope_freqs.weight.
  */
 #include "engine/model/gguf_model.h"
 
@@ -73,15 +73,15 @@ const struct esp_gguf_architecture *esp_gguf_architecture_for(const struct esp_m
     const struct esp_gguf_architecture *own = esp_gguf_architecture_of(model->architecture);
     for (int i = 0; own && model->desc.experts > 0 && i < ARCHITECTURES; i++)
         if (strcmp(architectures[i].model_type, own->model_type) == 0)
-            own = &architectures[i]; /* if two rows have this model_type, the second one is
-                                        for models with experts */
+            own = &architectures[i]; /* if two entries have this model_type, the second
+                                        one is for models with experts */
     return own;
 }
 
 struct slot_name {
     size_t slot;
     const char *name;
-    const char *fused; /* name of the fused matrix that may contain this one, or NULL */
+    const char *fused; /* name of the fused matrix that may contain this matrix, or NULL */
 };
 
 #define SLOT(type, field, text, ...)                                                           \
@@ -670,7 +670,7 @@ static int add_tensor(struct esp_stored_set *set, const struct esp_gguf *g,
         snprintf(name + strlen(name), sizeof name - strlen(name), ".%d", rule->part);
     if (experts)
         esp_rule_name(name, family, experts, layer, ESP_ALL_EXPERTS);
-    if (experts && experts->parts > 0) /* each part is a separate tensor with a number */
+    if (experts && experts->parts > 0) /* each part is a tensor with a number */
         snprintf(name + strlen(name), sizeof name - strlen(name), ".%d", experts->part);
     struct esp_stored *made = esp_stored_add(set, g->shard, name);
     if (!made)

@@ -11,7 +11,7 @@
 #include "engine/model/gguf.h"
 
 enum { ESP_GGUF_PARTS = 1000 };  /* maximum number of parts of a split file */
-enum { ESP_GGUF_LAYERS = 1000 }; /* maximum number of values if a key has one per layer */
+enum { ESP_GGUF_LAYERS = 1000 }; /* maximum number of values of a key that has one per layer */
 
 /* These keys may have one value per layer. */
 #define ESP_GGUF_KV_HEADS "attention.head_count_kv"
@@ -32,8 +32,8 @@ struct esp_gguf_architecture {
  * it by its model_type. Both return NULL if there is no such architecture. */
 const struct esp_gguf_architecture *esp_gguf_architecture_named(const char *name);
 const struct esp_gguf_architecture *esp_gguf_architecture_of(const char *model_type);
-/* Returns the architecture to name in a GGUF file that is written from this model. Nemotron-H
- * with experts has a separate name. */
+/* Returns the architecture whose name is written to a GGUF file of this model. Nemotron-H with
+ * experts has a name different from Nemotron-H without experts. */
 const struct esp_gguf_architecture *esp_gguf_architecture_for(const struct esp_model *model);
 
 /* Returns whether GGUF files store the rows of this tensor in pairs. `architecture` may be
@@ -41,7 +41,7 @@ const struct esp_gguf_architecture *esp_gguf_architecture_for(const struct esp_m
 bool esp_gguf_is_paired(const struct esp_gguf_architecture *architecture,
                         const struct esp_tensor_rule *rule, int layer);
 
-/* Writes the name that GGUF files have for the tensor of a rule. `layer` is -1 outside the
+/* Writes the name that the tensor of a rule has in GGUF files. `layer` is -1 outside the
  * layers. `experts` is true if the tensor has the matrices, or biases, of all experts of a
  * layer. Returns false if GGUF has no name for this tensor. */
 bool esp_gguf_tensor_name(char *name, size_t size, const struct esp_family *family,
@@ -57,7 +57,8 @@ struct esp_gguf_key {
     enum esp_gguf_kind kind;     /* type of the written value */
     enum esp_config_field field; /* FIELD_COUNT: the key is not written from a field */
     double neutral; /* a field with this value is not written. ESP_GGUF_ALWAYS: every value is
-                       written. ESP_GGUF_IF_KNOWN: written if the architecture has the field */
+                       written. ESP_GGUF_IF_KNOWN: every value is written if the architecture
+                       has the field */
 };
 extern const struct esp_gguf_key esp_gguf_keys[];
 extern const int esp_gguf_key_count;

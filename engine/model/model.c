@@ -2,8 +2,8 @@
  * see model.h.
  *
  * esp_model_open() has these steps: (1) it finds the architecture that config.json names; (2)
- * it reads the dimensions; (3) it opens the weight files; (4) it finds a tensor for every slot
- * of the architecture's table, which must have exactly the shape that follows from the
+ * it reads the dimensions; (3) it opens the weight files; (4) for every slot of the
+ * architecture's table, it finds a tensor of exactly the shape that follows from the
  * dimensions; (5) it reads the end tokens and the preset. Afterwards every slot of the
  * description is filled or known to be absent, and every tensor is inside its file.
  */

@@ -4,8 +4,8 @@
  * weights are in model.safetensors, or in the files that model.safetensors.index.json names.
  * The backend reads the weights. A GGUF file contains all of this (gguf_model.h). A split file
  * can be opened by the name of any of its parts, NAME-00001-of-0000N.gguf. Everything that is
- * read is untrusted: sizes are checked before they are multiplied or used. A failure is one
- * sentence that names the file and the value.
+ * read is untrusted: sizes are checked before they are multiplied or used. An error
+ * message is one sentence that names the file and the value.
  */
 #ifndef ESP_MODEL_H
 #define ESP_MODEL_H
@@ -55,8 +55,8 @@ struct esp_model {
     struct esp_stored_set *files;
     struct esp_rotation_tables rotation;
     int32_t *output_token; /* the list that desc.output_token points to, or NULL */
-    int32_t *conv_rows;    /* lists of rows to which `listed` of recurrent layers points, or
-                              NULL */
+    int32_t *conv_rows;    /* the lists of rows to which the member `listed` of the tensors of
+                              recurrent layers points, or NULL */
     /* Only a quantised copy (own_copy.h) has these members: the original model, and the file
      * from which the copy's tensors are read. `quantising.failed` is set if memory ran out
      * while rows were quantised. */

@@ -17,15 +17,15 @@
  * first TYPE is the default. */
 const char *esp_own_copy_type(int i);
 
-/* Returns the bytes of the copy's matrices, divided by the bytes of the target's matrices.
+/* Returns the size of the copy's matrices as a fraction of the size of the target's matrices.
  * Returns 1 if `draft` names a type that does not exist. */
 double esp_own_copy_share(const struct esp_model *target, const char *draft);
 
-/* Returns whether a copy is expected to save time for this target; if so, it is the default
- * draft model. The target's weights must be floats, so that 4 bits save most of the bytes, and
- * the target must be too large for the processor's caches. A copy of a mixture of experts does
- * not save time: a tree's rows use different experts, so verifying several rows costs much more
- * than one. */
+/* Returns whether a copy is expected to save time for this target. If so, the copy is the
+ * default draft model. The target's weights must be floats, so that 4 bits save most of the
+ * bytes. The target must also be too large for the processor's caches. A copy of a mixture of
+ * experts does not save time: a tree's rows use different experts, so verifying several rows
+ * costs much more than one. */
 bool esp_own_copy_pays(const struct esp_model *target);
 
 /* Describes the copy that `draft` names; reads no weights yet. The target must outlive the

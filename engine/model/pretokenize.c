@@ -2,7 +2,7 @@
  *
  * Every step is a split, which has a pattern and a behaviour. The pattern is searched for in
  * each word of the previous step. The behaviour decides what happens to matches and to the text
- * between them. In the Hugging Face library it is called `SplitDelimiterBehavior`. Digits and
+ * between them. The Hugging Face library calls it `SplitDelimiterBehavior`. Step Digits and
  * GPT-2's pattern are splits, too. ByteLevel must be the last step, because it maps bytes to
  * the byte alphabet, and text must be split into words before that. Metaspace writes spaces
  * like SentencePiece (U+2581), and must be the last step, too.
@@ -261,7 +261,7 @@ static void join(struct esp_spans *parts, int behavior)
     parts->count = kept;
 }
 
-/* Runs one split over all words. */
+/* Applies one split to all words. */
 static int apply(const struct esp_split *split, struct esp_matcher *matcher, const char *text,
                  struct esp_pretokenize_scratch *scratch)
 {

@@ -3,7 +3,7 @@
  *
  * These steps are supported: ByteLevel with GPT-2's pattern or none; Split by a Regex or a
  * String; Digits; a Sequence of these that ends with ByteLevel. With byte fallback, ByteLevel
- * is missing or replaced by Metaspace.
+ * is missing, or Metaspace takes its place.
  */
 #ifndef ESP_PRETOKENIZE_H
 #define ESP_PRETOKENIZE_H

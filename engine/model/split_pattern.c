@@ -7,9 +7,9 @@
  * With (?i), Oniguruma also lets one character match several (U+00DF and "ss"). PCRE2 does
  * not, but no known tokenizer depends on that.
  *
- * A file may contain a hostile pattern. The match limit bounds the cost of one start position,
- * the number of start positions bounds the cost of one call, and a limit of processor time
- * bounds the total.
+ * A file may contain a hostile pattern. Three limits bound the cost: PCRE2's match limit for
+ * one start position, the number of start positions for one call, and a limit of processor time
+ * for all calls.
  */
 #include "engine/model/split_pattern.h"
 
@@ -134,7 +134,8 @@ static bool translate_escape(struct translation *t, bool in_class)
 {
     static const struct {
         char letter;
-        const char *outside, *inside; /* NULL means that the escape is refused there */
+        const char *outside, *inside; /* translations outside and inside a class; NULL means
+                                         that the escape is refused */
     } table[] = {
         {'s', "\\p{White_Space}", "\\p{White_Space}"},
         {'S', "\\P{White_Space}", "\\P{White_Space}"},

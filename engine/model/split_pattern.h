@@ -1,6 +1,6 @@
 /* split_pattern.h - the regular expressions of a tokenizer.json, run by PCRE2.
  *
- * These are written in Ruby's syntax for Oniguruma, the library that Hugging Face uses. Syntax
+ * They are written in Ruby's syntax for Oniguruma, the library that Hugging Face uses. Syntax
  * that has the same meaning in PCRE2 does not change. Syntax that has a different meaning in
  * PCRE2 is rewritten. All other syntax is refused. Therefore a pattern always splits text as
  * its author intended.
@@ -29,10 +29,10 @@ void esp_matcher_close(struct esp_matcher *matcher);
 /* Restarts a matcher as if it had been opened for `length` bytes. */
 void esp_matcher_restart(struct esp_matcher *matcher, size_t length);
 
-/* Finds the first match in text[0, length), valid UTF-8, that starts at `from` or later.
- * Returns 1 and sets *start and *end, 0 if there is none, or a negative status:
- * ESP_E_UNSUPPORTED if the pattern takes more steps or time than any useful pattern
- * needs. */
+/* Finds the first match in text[0, length) that starts at `from` or later. The text must be
+ * valid UTF-8. If there is a match, sets *start and *end and returns 1. Returns 0 if there is
+ * no match, or a negative status. ESP_E_UNSUPPORTED means that the pattern takes more steps or
+ * time than any useful pattern needs. */
 int esp_matcher_find(struct esp_matcher *matcher, const struct esp_split_pattern *pattern,
                      const char *text, size_t length, size_t from, size_t *start, size_t *end);
 

@@ -1,14 +1,14 @@
 /* fit_selector.c - runs the training loop of a selector; see fit_selector.h.
  *
- * Training uses AdamW with a learning rate of 1e-3 that falls like a cosine, batches of 64,
- * dropout .1, and the loss of equation 12 with lambda 1 and alpha .1. The base of the loss is
- * the best static action of each sampling setting on the training samples. Two things are not
- * in the paper: the policy begins with the best static actions, and .03 of its entropy is
- * subtracted from the loss. Without them the softmax settles on one action, the best for an
+ * Training uses AdamW with a learning rate of 1e-3 and cosine decay, batches of 64, dropout .1,
+ * and the loss of equation 12 with lambda 1 and alpha .1. The base of the loss is the best
+ * static action of each sampling setting on the training samples. Two things are not in the
+ * paper: the policy begins with the best static actions, and .03 of its entropy is subtracted
+ * from the loss. Without them the softmax settles on one action, the best for an
  * average root, before the network has learned to tell roots apart. After each epoch the
  * policy's choices on the held-out samples are compared with the base, and the weights of the
- * best epoch are kept. Finally, for display, the tokens that actions gain are fitted to the
- * outputs of the narrow layer by least squares.
+ * best epoch are kept. At the end, a least-squares fit learns to predict the tokens that
+ * actions gain from the outputs of the narrow layer. These predictions are only displayed.
  */
 #include "engine/train/fit_selector.h"
 
@@ -33,8 +33,8 @@ struct fit {
     int *train, *apart; /* indices of the training samples and of the held-out samples */
     int *order;         /* the training samples in random order */
     int train_count, apart_count;
-    float *seconds; /* (samples, ESP_ACTIONS) time of an iteration, including `choice` */
-    float choice;   /* time that the selector itself takes; static trees do not need it */
+    float *seconds; /* (samples, ESP_ACTIONS) seconds of an iteration, including `choice` */
+    float choice;   /* seconds that the selector itself takes; static trees do not need it */
     int base[ESP_SAMPLE_SETTINGS]; /* best static action of each setting */
     double *best;                  /* weights of the best epoch */
     double best_ratio;
@@ -61,7 +61,8 @@ static const float *seconds_of(const struct fit *f, int i)
     return f->seconds + (size_t)i * ESP_ACTIONS;
 }
 
-/* Writes the scalar inputs of a sample, as drafter nde will see them. */
+/* Writes the scalar inputs of a sample, in the form that drafter `nde` will give the
+ * network. */
 static void scalars_of(const struct fit *f, int i, float scalars[ESP_SCALARS])
 {
     const float *sample = sample_at(f, i);

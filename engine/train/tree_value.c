@@ -21,7 +21,7 @@ struct tree {
     struct node {
         int parent, depth;
         int32_t token;
-        int row; /* row of the distributions after this node */
+        int row; /* the row with the distributions after this node */
         int draws;
         int draw[ESP_ACTION_PATHS]; /* children in drawing order, with repetitions */
         /* As in traversal.c: the node's weight, a and b of its residual max(0, a p - b q), and
@@ -53,7 +53,7 @@ static int draw(struct tree *tree, int parent, int32_t token, int row)
 /* ------------------------------------------------------------------ node by node */
 
 /* Computes the branching probability of each draw below a node. If there is only one draw,
- * every verifier that reads q is the same as speculative sampling (sec. 3.2, note 2). */
+ * every verifier that reads q is equivalent to speculative sampling (sec. 3.2, note 2). */
 static int branch_of(const struct tree *tree, const struct node *node,
                      const struct esp_distributions *d, const struct esp_verifier_ops *rule,
                      double *branch)
@@ -112,7 +112,8 @@ static double positive_sum(const double *p, const double *q, int n, double a, do
 
 struct walk {
     const struct esp_distributions *d;
-    double left, tokens; /* P(nothing was accepted yet); expected number of accepted nodes */
+    double left;   /* probability that no node was accepted yet */
+    double tokens; /* expected number of accepted nodes */
 };
 
 static void enter(struct node *node, double weight)

@@ -1,6 +1,6 @@
 /* pass_attention.c - rotates queries and keys, appends keys and values to the cache, and
- * computes attention; see pass_attention.h. isa/attention.c computes a tile: some queries of a
- * head. */
+ * computes attention; see pass_attention.h. isa/attention.c computes attention for a tile, that
+ * is, for some queries of a head. */
 #include "kernels/cpu/pass_attention.h"
 
 #include <math.h>
@@ -83,8 +83,8 @@ static void append(const struct esp_cpu_pass *p, int kv_head, int row)
            head_dim * sizeof(float));
 }
 
-/* Lists the cache rows after the prefix that batch row `row` sees, ascending. Returns their
- * number. */
+/* Lists the cache rows after the prefix to which batch row `row` attends, in ascending order.
+ * Returns their number. */
 static int list_seen(const struct esp_batch *b, int row, int32_t *seen)
 {
     const uint64_t *mask = b->mask + (size_t)row * (size_t)b->mask_words;
@@ -95,8 +95,8 @@ static int list_seen(const struct esp_batch *b, int row, int32_t *seen)
     return count;
 }
 
-/* Returns how many sinks the rows see in this layer. There are none if the layer's own window
- * is smaller than the window of the text. */
+/* Returns the number of attention sinks to which the rows attend in this layer. It is 0 if the
+ * layer's own window is smaller than the window of the text. */
 static int sinks_of(const struct esp_cpu_pass *p)
 {
     const struct esp_window *w = p->batch->window;
@@ -104,8 +104,9 @@ static int sinks_of(const struct esp_cpu_pass *p)
     return w && (own == 0 || own >= w->sinks + w->recent) ? w->sinks : 0;
 }
 
-/* Limits the keys that query i of batch row `row` sees to the window of the layer and to the
- * window of the text. offset: the index in the row at which the query's head begins. */
+/* Sets the range of keys to which query i of batch row `row` attends. It depends on the window
+ * of the layer and on the window of the text. The query's head begins at index `offset` of the
+ * row. */
 static void set_windows(const struct esp_cpu_pass *p, struct esp_attention *a, int i, int row,
                         size_t offset)
 {
@@ -127,8 +128,8 @@ static bool whole_blocks(const struct esp_cpu_pass *p)
     return p->d->head_dim % ESP_CUT_COLUMNS == 0;
 }
 
-/* Multiplies one head of the output of attention by the sigmoid of its gate, for the i-th row
- * with which the pass continues. */
+/* Multiplies one head of the output of attention by the sigmoid of its gate. `i` is the index
+ * of a row among the rows that later layers need. */
 static void gate_head(const struct esp_cpu_pass *p, int i, int column)
 {
     const struct esp_cpu_cache *c = p->c;
@@ -139,8 +140,8 @@ static void gate_head(const struct esp_cpu_pass *p, int i, int column)
 }
 
 /* Computes attention for queries begin..end-1 of a key/value head. Query i is in query head (i
- * % group) of this key/value head. It belongs to row number i / group of the rows with which
- * the pass continues. */
+ * % group) of this key/value head. It belongs to row number i / group of the rows that later
+ * layers need. */
 static void attend(const struct esp_cpu_pass *p, int thread, int kv_head, int begin, int end)
 {
     const struct esp_cpu_cache *c = p->c;
@@ -230,7 +231,7 @@ static void attend_part(void *step, int part, int thread)
         attend_tile(p, thread, p->c->kv_begin + i / tiles, i % tiles);
 }
 
-/* Runs a part of steps 3 and 4 together. They are divided by heads. */
+/* Runs a part of steps 3 and 4 together. The two steps are divided by heads. */
 static void heads_part(void *step, int part, int thread)
 {
     const struct esp_cpu_pass *p = step;
@@ -245,7 +246,7 @@ static void heads_part(void *step, int part, int thread)
     }
 }
 
-/* Quantises a row of step 4's output. This is done per row if heads share blocks. */
+/* Quantises a row of step 4's output. Used if a block of columns can span two heads. */
 static void cut_row(void *step, int row)
 {
     const struct esp_cpu_pass *p = step;

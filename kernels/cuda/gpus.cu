@@ -67,7 +67,7 @@ static int time_gathers(struct esp_cuda_gpus *gpus, char *const *at, size_t byte
     return ESP_OK;
 }
 
-/* Measures how fast a GPU reads its memory. The part that it reads is larger than its cache. */
+/* Measures how fast a GPU reads its memory. The GPU reads more bytes than its cache holds. */
 static int measure_reading(struct esp_cuda_gpus *gpus)
 {
     enum { SHARE = 256 };
@@ -209,8 +209,9 @@ bool esp_cuda_rank_times(const struct esp_backend *backend, struct esp_rank_time
 
 /* ------------------------------------------------------------------ the plan */
 
-/* Returns whether results of a kind must not be divided: a rank's part of them would be empty,
- * or could not be copied in words of four bytes, or a norm needs all heads. */
+/* Returns whether results of a kind must not be divided among ranks. This is so if a rank's
+ * part would be empty or could not be copied in words of four bytes, or if a norm needs all
+ * heads. */
 static bool must_be_whole(const struct esp_rank_plan *plan, const struct esp_model_desc *d,
                           enum esp_rank_kind kind)
 {

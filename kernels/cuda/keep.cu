@@ -1,8 +1,8 @@
 /* keep.cu - compaction of the cache: moves the accepted rows of a tree together, so that they
  * directly follow the rows of the text.
  *
- * Row which[i] becomes row first + i, where `which` is ascending and which[i] >= first + i. So
- * row first + i can be overwritten, because it is not moved later. A thread moves its own 16
+ * Row which[i] becomes row first + i, where `which` is ascending and which[i] >= first + i. Row
+ * first + i can be overwritten, because it is not moved later. A thread moves its own 16
  * bytes of a head for all i, in order. So there are no races, and one launch moves the keys and
  * values of all layers and heads.
  */

@@ -213,8 +213,9 @@ int esp_cuda_lt_choose(struct esp_cuda_backend *backend, const struct esp_cuda_l
     return choose(backend, p, MOST_WORKSPACE);
 }
 
-/* If no algorithm has been chosen for the shape, this function chooses one for which the
- * existing workspace is large enough, because nothing is allocated while text is generated. */
+/* If no algorithm has been chosen for the shape, this function chooses one. The existing
+ * workspace must be large enough for the algorithm, because nothing is allocated while text is
+ * generated. */
 int esp_cuda_lt_run(struct esp_cuda_backend *backend, const struct esp_cuda_lt_product *p,
                     bool *done)
 {

@@ -35,7 +35,7 @@ static const char *missing_for(const struct esp_model_desc *d)
                 !alike(&a->down, &b->down) || !same_bias(&a->gate_bias, &b->gate_bias) ||
                 !same_bias(&a->up_bias, &b->up_bias) ||
                 !same_bias(&a->down_bias, &b->down_bias))
-                return "experts that differ in their types";
+                return "experts of different types";
         }
     return NULL;
 }
@@ -111,8 +111,7 @@ static int open_one(struct esp_cuda_weights **weights, struct esp_cuda_backend *
     return ESP_OK;
 }
 
-/* Turns the progress of several parts, which are loaded one after another, into one
- * progress. */
+/* Reports the progress of all parts together. The parts are loaded one after another. */
 struct progress_of_parts {
     esp_progress *progress;
     void *user;

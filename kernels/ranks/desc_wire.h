@@ -3,9 +3,9 @@
  *
  * A tensor in a file is sent as its position in that file. The rank opens the same path. It
  * refuses a file with a different size or different contents (64 pieces are compared). A tensor
- * in memory is sent with its values. All ranks run the same build of the program (this is
- * checked before), so structs are sent in the form that they have in memory. The reader checks
- * counts and lengths, and the backend checks the description before it is used
+ * in memory is sent with its values. All ranks run the same build of the program, which is
+ * checked before. Structs can therefore be sent in the form that they have in memory. The
+ * reader checks counts and lengths, and the backend checks the description before it is used
  * (esp_model_desc_check()).
  */
 #ifndef ESP_DESC_WIRE_H

@@ -8,7 +8,7 @@ const struct esp_transport *const esp_transports[] = {&esp_transport_shm, &esp_t
                                                       NULL};
 
 /* Returns how many seconds a rank can fail to answer before it is considered hung.
- * ESPALIER_RANKS_PATIENCE overrides the usual number. */
+ * ESPALIER_RANKS_PATIENCE overrides the default of 10 seconds. */
 static double patience(void)
 {
     static const double SECONDS = 10;

@@ -121,7 +121,7 @@ fi
 
 # Invalid options must be refused.
 check "--ranks-parts that are not numbers are refused" fails 1 "give 2 numbers above 0" $ESPALIER generate -p x --ranks 2 --ranks-parts 1:x
-check "--ranks-parts for another number of ranks are refused" fails 1 "give 3 numbers above 0" $ESPALIER generate -p x --ranks 3 --ranks-parts 1:2
+check "--ranks-parts for a different number of ranks are refused" fails 1 "give 3 numbers above 0" $ESPALIER generate -p x --ranks 3 --ranks-parts 1:2
 check "an unknown kind of matrix in --ranks-whole is refused" fails 1 "give none, or some of attention, output" $ESPALIER generate -p x --ranks 2 --ranks-whole up
 check "more ranks than layers are refused" fails 1 "6 layers are too few for 7 ranks" $ESPALIER generate -p x --ranks 7 --ranks-split layers
 check "an unknown --ranks-split is refused" fails 1 "give rows or layers" $ESPALIER generate -p x --ranks 2 --ranks-split columns
@@ -230,7 +230,7 @@ check "ranks are started again when one is killed" test $? = 0
 check "a message says which rank ended, and that the ranks were started again" grep -q "rank [12] of 3 ended (signal 9); the ranks were started again, and the text was computed once more" "$work/err"
 check "after ranks were started again, the text is the same" cmp "$work/long" "$work/out"
 check "a recording has the message about the rank that was killed" grep -q '"type":"note","text":"rank [12] of 3 ended' "$work/again.esp.jsonl"
-check "a recording with a killed rank can be read" $ESPALIER stats "$work/again.esp.jsonl" --json >"$work/json"
+check "a recording of a session with a killed rank can be read" $ESPALIER stats "$work/again.esp.jsonl" --json >"$work/json"
 twice() { # SIGNAL [VARIABLE=VALUE]: sends SIGNAL to a rank and, when the ranks have been started again, to another
     signal=$1
     variable=${2:-A=1}

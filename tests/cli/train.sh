@@ -77,7 +77,7 @@ check "after a full disk, the folder of the head is empty" sh -c "! (ulimit -f 4
     grep -q '/small/features.bin cannot be written: File too large' '$work/err' && test -z \"\$(ls '$work/small')\""
 
 check "training without a text is refused" fails 1 "no text to learn from" $ESPALIER train head -o "$work/x"
-check "a second --text is refused" fails 1 "name all files after one" \
+check "a second --text is refused" fails 1 "list all files after a single --text" \
     $ESPALIER train head --text "$work/text" --text "$work/text" -o "$work/x"
 check "training without -o is refused" fails 1 "folder to make: -o DIR" $ESPALIER train head --text "$work/text"
 check "train head refuses a text file that does not exist" fails 1 "none" $ESPALIER train head --text "$work/none" -o "$work/x"

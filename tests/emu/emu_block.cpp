@@ -62,17 +62,17 @@ static struct {
     emu_place place;
     int threads, order[max_threads];       /* `order`: the order in which threads begin */
     int lanes[warp_lanes];                 /* the order in which lanes continue, reversed */
-    uint64_t blocks, block, first, stride; /* block i is number (first + stride i) % blocks */
+    uint64_t blocks, block, first, stride; /* the i-th block is (first + stride i) % blocks */
     unsigned char *shared;                 /* lies between two guards */
     const char *function; /* the kernel's name; set when it requests shared memory */
 
     thread thread_of[max_threads];
-    unsigned meeting[max_warps]; /* lanes that wait for other lanes of their warp */
+    unsigned meeting[max_warps]; /* per warp: the lanes that wait for other lanes */
     int begun, done, at_barrier, barrier_yes;
     emu_count barrier_count;
     thread *barrier_first;
 
-    /* first and last thread in the queue of threads that can continue */
+    /* the first and the last thread in the queue of threads that can continue */
     thread *head, *tail;
     std::vector<emu_fibre *> &idle = *new std::vector<emu_fibre *>; /* outlives main */
     emu_fibre *running;
@@ -369,7 +369,7 @@ void emu_touch(const void *at, size_t bytes, const char *caller)
 void emu_wait_previous()
 {
     if (!now)
-        emu_fail("the previous kernel was waited for outside a kernel");
+        emu_fail("code outside a kernel tried to wait for the previous kernel");
     now->waited = true;
 }
 
@@ -446,7 +446,7 @@ void emu_meet(emu_finish *finish, const char *what, unsigned mask, void *data, c
         const int i = __builtin_ctz(left);
         const thread *other = &warp[i];
         if (other->finish != finish || other->mask != mask || other->line != line) {
-            give_way(); /* the lanes of the mask do not all wait in the same function */
+            give_way(); /* a lane of the mask waits in a different function */
             return;
         }
         brought[i] = other->data;

@@ -1,6 +1,6 @@
 /* Fuzzes pytorch_model.bin of a draft head, which is a zip archive with a pickle. Every tensor
- * that is opened must lie inside the file, and be completely readable. The input is the file.
- * */
+ * that is opened must lie inside the file, and must be completely readable. The fuzzer's input
+ * is the content of the file. */
 #include "engine/model/model.h"
 
 #include <stdlib.h>

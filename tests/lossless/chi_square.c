@@ -21,8 +21,8 @@ static const double FALSE_ALARMS = 1e-3; /* probability that a correct program f
 static struct esp_engine *engine;
 static char err[512];
 
-/* Drafters with parameters that are not the defaults. They draft single paths or more branches,
- * or store nothing on disk. */
+/* Drafters with parameters that are not the defaults. With K=1 a tree is a single path, and
+ * with learn=off nothing is stored on disk. */
 static const char *const spellings[] = {"iid:K=1", "delayed:K=1", "specinfer:expansion=3.2.1",
                                         "sequoia:learn=off,draws=topk", NULL};
 

@@ -118,7 +118,7 @@ static void check_law(const struct esp_verifier_ops *rule, const struct law *law
 {
     for (int i = 0; i < SEQUENCES; i++)
         CHECK(fabs(law->sequence[i] - target(i)) < EXACT,
-              "%s on %s: sequence %d has %.12f, target %.12f", rule->name, what, i,
+              "%s on %s: sequence %d has probability %.12f, not %.12f", rule->name, what, i,
               law->sequence[i], target(i));
 }
 
@@ -344,8 +344,8 @@ static void draw_children(const struct esp_verifier_ops *rule, unsigned draws, i
     }
 }
 
-/* The tree has nodes that no draft has drawn, as if they were retrieved from an earlier text:
- * either at the root, or below each child that was drawn. */
+/* The tree has nodes that were not drawn from the draft, as if they were retrieved from an
+ * earlier text. They are either at the root, or below each child that was drawn. */
 TEST(children_that_were_not_drawn_keep_the_target)
 {
     static const unsigned draws[] = {ESP_DRAW_IID, ESP_DRAW_SWOR};

@@ -85,7 +85,7 @@ $dump" -n 40
 check "the target's own copy can be its draft" grep -q "$built_in, draft self:q4_k, on " "$work/self"
 check ":draft none removes the draft" grep -q "$built_in, draft none, on " "$work/none"
 check ":draft takes the name of a model" grep -q "$built_in, draft fairytale-draft, on " "$work/draft"
-check "an unknown model gives an error message" grep -q "there is no model 'nothing'" "$work/nothing"
+check "the error message names the unknown model" grep -q "there is no model 'nothing'" "$work/nothing"
 check "changing the draft keeps the text" same_text "$prompt" 40
 play "size 100x24
 wait
@@ -153,7 +153,7 @@ wait
 type :model engine/models/fairytale-ta
 key Tab
 $dump"
-check "folders of models are completed" dumped '^> :model engine/models/fairytale-target/'
+check "Tab completes the folder of a model" dumped '^> :model engine/models/fairytale-target/'
 
 # Settings can be changed. The next functions type lines, store the screen after each line, and check the screens.
 typed() { # LINES: types each line; the screen after line N is stored in $work/typed-N
@@ -447,7 +447,7 @@ check "the text is written to a file" cmp "$work/want" "$work/text"
 check "an existing file is not overwritten" dumped 'already exists'
 check ":save! overwrites an existing file" grep -q "bytes written to" "$work/over"
 check "a folder as the name of the file is refused" grep -q "is not a regular file" "$work/folder"
-check ":save into a folder that does not exist gives an error message" grep -q "no/where cannot be written: No such" "$work/nowhere"
+check ":save reports a folder that does not exist" grep -q "no/where cannot be written: No such" "$work/nowhere"
 check "no temporary file is left" [ "$(ls "$work" | grep -c '^text')" = 1 ]
 check "the file has the permissions that the umask allows" [ "$(stat -c %a "$work/text")" = "$(printf %o $((0666 & ~$(umask))))" ]
 

@@ -94,17 +94,17 @@ key Enter
 wait
 $dump-5" --drafter dynatree
 check ":set KEY shows a parameter" dumped '^ tauh = [.0-9]'
-check ":set with an unknown setting gives an error message" grep -q "^ there is no setting 'nonsense'" "$work/screen-2"
-check "an ambiguous command gives an error message" grep -q "^ several commands begin with ':c'" "$work/screen-3"
-check "a command that works only in replays gives an error message" grep -q 'speed works only in a replay' "$work/screen-4"
-check "a parameter of another drafter gives an error message" grep -q "has no parameter 'K'" "$work/screen-5"
+check ":set reports an unknown setting" grep -q "^ there is no setting 'nonsense'" "$work/screen-2"
+check "an ambiguous command is refused" grep -q "^ several commands begin with ':c'" "$work/screen-3"
+check "a command that works only in replays is refused" grep -q 'speed works only in a replay' "$work/screen-4"
+check "a parameter of a different drafter is refused" grep -q "has no parameter 'K'" "$work/screen-5"
 play "size 100x40
 wait
 key C-c
 paste text
 key C-c
 $dump-6"
-check "two C-c with a paste between them do not end the program" grep -q '^ C-c again leaves' "$work/screen-6"
+check "C-c, a paste and another C-c do not end the program" grep -q '^ C-c again leaves' "$work/screen-6"
 
 # The text must equal the text of `generate`, even if drafters change, or if generation pauses or
 # continues in step mode.
@@ -133,7 +133,7 @@ key Enter F5
 wait
 key F8
 $dump"
-check "a script generates the same text as generate" same_text
+check "a script generates the same text as espalier generate" same_text
 
 play "size 80x24
 glyphs ascii
@@ -187,7 +187,7 @@ key Enter'
 check "a match is found, and matches are counted" dumped "'three' in the text: 1 of [0-9]"
 found 'type /Sons
 key Enter'
-check "a search for a word that is not in the text gives a message" dumped "not found: 'Sons' is not in the text"
+check "a message says that the searched word is not in the text" dumped "not found: 'Sons' is not in the text"
 found 'type /s
 key Enter n N N'
 check "N searches backwards and continues from the end" dumped "'s' in the text: \([0-9]*\) of \1, continued from the end"
@@ -197,7 +197,7 @@ key Enter'
 check "a search in the focused tree finds its tokens" dumped "'a' in the tree: [0-9]* of [0-9]"
 check "a search in the focused tree keeps this iteration on the screen" dumped 'tree .*(held)'
 found 'key Tab n'
-check "n without a search gives a message" dumped 'no search yet: type / and a text, then Enter'
+check "if n is pressed before any search, a message says how to search" dumped 'no search yet: type / and a text, then Enter'
 found 'key Tab Tab t'
 check "t makes the tree grow to the right" dumped '" ✓ *[┬─┼┤]'
 found 'type :tree right
@@ -290,6 +290,6 @@ check "the generation was still running after the thousand sizes" dumped 'iter [
 play "size 60x16
 frobnicate"
 check "the error message names the line with an unknown instruction" grep -q "line 2: there is no instruction" "$work/err"
-check "a script that does not exist gives an error message" sh -c \
+check "the program reports a script that does not exist" sh -c \
     "ESPALIER_SCRIPT='$work/none' $ESPALIER 2>&1 | grep -q 'none cannot be read'"
 finish

@@ -119,7 +119,7 @@ static void keep(struct esp_branches *b, struct model *m)
 {
     CHECK(esp_branches_keep(b) == 0);
     if (m->undo_count > 0 && strcmp(m->undo[m->undo_count - 1].letters, m->now.letters) == 0)
-        m->undo_count--; /* the last undo step has the same text */
+        m->undo_count--; /* the last undo step would restore the same text */
     m->undo[m->undo_count++] = m->now;
     m->redo_count = 0;
 }
@@ -149,7 +149,7 @@ static void step(struct esp_branches *b, struct model *m, unsigned long long *ra
     const double kind = check_uniform(random);
     const int length = (int)strlen(m->now.letters);
     const int place = (int)(check_uniform(random) * (length + 1));
-    if (kind < 0.4) { /* adds a few tokens, as a prompt or as an iteration */
+    if (kind < 0.4) { /* adds a few tokens, as a prompt or an iteration does */
         keep(b, m);
         for (int i = 0; i < 4; i++)
             write_letter(b, m, (char)('a' + (int)(check_uniform(random) * LETTERS)));
@@ -244,7 +244,8 @@ TEST(writing_the_same_text_again_makes_no_new_branch)
     esp_branches_free(&b);
 }
 
-/* Deletes a branch in the middle of a chain of branches, then branches at its end. */
+/* Deletes a branch in the middle of a chain of branches. It is kept, because the next branch
+ * starts from it. Then deletes the last two branches of the chain, which are dropped. */
 TEST(deleted_branches_are_dropped_unless_others_share_them)
 {
     struct esp_branches b;

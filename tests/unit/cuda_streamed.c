@@ -2,9 +2,9 @@
  * GPU.
  *
  * In exact mode, a model runs with all, none or some of its layers on the device. It computes
- * prompts, single tokens and trees of hundreds of nodes, pass after pass, so that the buffers
- * for streamed layers are used in turn. A pass that fails must not affect the next one, and all
- * memory must be released.
+ * prompts, single tokens and trees of hundreds of nodes. There are several passes, so that the
+ * buffers for streamed layers are used in turn. A pass that fails must not affect the next one,
+ * and all memory must be released.
  */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -27,8 +27,8 @@ static const char *token_text(void *user, int32_t token, size_t *length)
     return to;
 }
 
-/* The sentences that can describe a node. Two texts of the same sentence differ only in their
- * numbers and tokens. */
+/* The kinds of sentences that can describe a node. Two sentences of the same kind differ only
+ * in their numbers and tokens. */
 enum sentence {
     TEST_PASSED,
     TEST_FAILED,
@@ -137,7 +137,7 @@ static void check_test(const char *text, int node, int tested)
         fail(node, text, "the numbers of the sentence and of the event differ");
     if (below != (n->verdict == ESP_ACCEPTED) || n->drawn)
         fail(node, text,
-             "the event says that the node was not tested, or had the other result");
+             "the event says that the node was not tested or had the opposite result");
 }
 
 /* Returns the token that is quoted after the words `before`. */

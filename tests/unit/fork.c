@@ -1,6 +1,6 @@
-/* Tests sessions that change to another text: a branch must continue like a new session with
- * the same text, and no row of the common prefix may be computed again. The scores of tokens
- * must follow from the target's distributions. */
+/* Tests sessions that switch to a different text: a branch must continue like a new session
+ * with the same text, and no row of the common prefix may be computed again. The scores of
+ * tokens must follow from the target's distributions. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,10 +70,10 @@ static void check_branch(const char *drafter, double temperature, int keep)
     branch[keep + 1] = 2;
     CHECK(fork_to(session, branch, keep + 2) == keep);
     esp_session_stats(session, &after);
-    CHECK(
-        after.prefill_rows - before.prefill_rows == 1,
-        "%s: %d rows, not 1, were computed for two new tokens; the next pass computes the last",
-        drafter, (int)(after.prefill_rows - before.prefill_rows));
+    /* The next pass computes the row of the last token. */
+    CHECK(after.prefill_rows - before.prefill_rows == 1,
+          "%s: %d rows, not 1, were computed for two new tokens", drafter,
+          (int)(after.prefill_rows - before.prefill_rows));
     CHECK(esp_session_set(session, "seed", "6", err, sizeof err) == ESP_OK);
     const int length = generate(session, START, branch);
 

@@ -38,7 +38,7 @@ static void leave_home(void)
 
 /* ------------------------------------------------------------------ the matrix */
 
-/* Stores the tokens first, first + 1, ... in the row of `token`. */
+/* Stores the tokens `first`, `first` + 1, ... in the row of `token`. */
 static void write_row(struct esp_recycled *r, int32_t token, int32_t first, int count)
 {
     int32_t next[WIDTH];
@@ -66,7 +66,7 @@ TEST(a_new_row_of_a_token_replaces_the_old_one)
 TEST(rates_are_learned_per_class)
 {
     CHECK(esp_recycled_open(&one, "a", 100, false) == ESP_OK);
-    esp_recycled_learn(&one, 5, 7); /* nothing is learned, because there is no such row yet */
+    esp_recycled_learn(&one, 5, 7); /* nothing is learned, because token 5 has no row yet */
     write_row(&one, 5, 20, WIDTH);
     const struct esp_recycled_row *row = esp_recycled_of(&one, 5);
     CHECK(fabs(esp_recycled_rate(&one, row, 0) - 0.2) < 1e-12);
@@ -110,8 +110,8 @@ static int list_paths(int32_t token, double above, int depth, double *value)
     return count;
 }
 
-/* Fills the matrix. After token t come t + 1 and, less often, t + 2, ..., t + 8. Every third
- * row has made one right prediction. */
+/* Fills the matrix. Token t is most often followed by t + 1 and less often by t + 2, ..., t +
+ * 8. Every third row has made one right prediction. */
 static void plant_chain(void)
 {
     CHECK(esp_recycled_open(&one, "a", 100, false) == ESP_OK);

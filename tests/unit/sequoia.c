@@ -336,7 +336,8 @@ TEST(state_files_are_replaced_whole_and_stay_in_their_folder)
     CHECK(esp_state_write("a", "one") == 0 && esp_state_read("a", text, sizeof text) == 3);
     CHECK(esp_state_write("a", "other") == 0 && esp_state_read("a", text, sizeof text) == 5);
     CHECK(strcmp(text, "other") == 0 && list_files(name, sizeof name) == 1);
-    CHECK(esp_state_read("a", text, 5) == ESP_E_FILE, "5 bytes and a NUL must not fit into 5");
+    CHECK(esp_state_read("a", text, 5) == ESP_E_FILE,
+          "5 characters and a NUL must not fit into 5 bytes");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         CHECK(esp_state_write(names[i], "x") == ESP_E_FILE, "%s", names[i]);
         CHECK(esp_state_read(names[i], text, sizeof text) == ESP_E_FILE, "%s", names[i]);

@@ -2,9 +2,10 @@
  * bits as layers in memory.
  *
  * The memory limit is first the smallest that the backend accepts, so that all layers are
- * streamed. Then it is larger, so that some layers stay in memory. Batches, single tokens and
- * trees must give the same logits and hidden states as a model that is completely in memory, in
- * every pass. If a file changes while it is used, the pass must fail with an error message.
+ * streamed. Then it is larger, so that some layers stay in memory. In every pass, batches,
+ * single tokens and trees must give the same logits and hidden states as a model that is
+ * completely in memory. If a file changes while it is used, the pass must fail with an error
+ * message.
  */
 #include <limits.h>
 #include <stdio.h>

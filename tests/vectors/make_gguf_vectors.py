@@ -140,7 +140,8 @@ def convert(folder):
 
 def write(path, arch, keys, tensors, as_type, part=None):
     """Writes a GGUF file. `tensors` has float32 arrays, or pairs (type, bytes) for quantised rows.
-    `part` is the number of this part, the number of parts, and the number of tensors in all parts."""
+    `part` has three members: the number of this part, the number of parts, and the number of tensors
+    in all parts."""
     writer = gguf.GGUFWriter(path, arch)
     writer.add_string("tokenizer.ggml.model", "no_vocab")
     if part:

@@ -111,8 +111,9 @@ static bool set(struct cli_options *o, int i, const char *text)
 {
     char name[NAME_SIZE], called[NAME_SIZE + 2], err[256];
     if (i == CLI_FLAG_text && o->text) {
-        esp_complain("--text is given twice; name all files after one: --text %s %s", o->text,
-                     text);
+        esp_complain(
+            "--text is given twice; list all files after a single --text: --text %s %s",
+            o->text, text);
         return false;
     }
     o->given[i] = true;

@@ -195,8 +195,8 @@ static int write_value(const struct esp_lecture *lecture, const char *what, char
     return status;
 }
 
-/* Copies a text and replaces every expression in braces by its value. Returns 0, or a negative
- * status; then `err` describes the first error. */
+/* Copies a text and replaces every expression in braces with its value. Returns 0, or a
+ * negative status; then `err` describes the first error. */
 static int expand(const struct esp_lecture *lecture, const char *text, char *out, size_t size,
                   char *err, size_t errlen)
 {

@@ -30,7 +30,7 @@ struct esp_lecture {
 
     int page;
     int scroll; /* rows of the page above the screen; -1 means scroll to the end of its text */
-    int below, screen; /* when last drawn: number of rows below the screen, and on it */
+    int below, screen; /* number of rows below the screen and on it, when last drawn */
     bool answered;     /* the question of this page was answered */
     int chosen;        /* the chosen answer, from 0; -1 if none */
     int asked, right;  /* number of answered questions; number of right answers among them */
@@ -65,7 +65,7 @@ void esp_lecture_answer(struct esp_lecture *lecture, int choice);
 /* Goes to the previous (step -1) or next (1) page. Returns false if there is none. */
 bool esp_lecture_turn(struct esp_lecture *lecture, int step);
 
-/* Copies `text` to `out` and replaces the expressions in it by their values. */
+/* Copies `text` to `out` and replaces the expressions in it with their values. */
 void esp_lecture_text(struct esp_lecture *lecture, const char *text, char *out, size_t size);
 
 /* Returns the iteration that this page shows, or NULL. */

@@ -15,7 +15,7 @@
 struct tail {
     const char *wanted;
     size_t length; /* length of `wanted` */
-    char *bytes;   /* (count) at most length - 1 bytes of earlier events, then this event's */
+    char *bytes;   /* (count) at most length - 1 earlier bytes, then the bytes of this event */
     size_t count, capacity;
 };
 

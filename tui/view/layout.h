@@ -27,7 +27,7 @@ enum esp_layout_kind { ESP_LAYOUT_TINY, ESP_LAYOUT_TABS, ESP_LAYOUT_NORMAL, ESP_
 
 struct esp_layout_options {
     int width, height;
-    int current;    /* the pane with the focus, or the last one that had it */
+    int current;    /* the pane that has the focus, or that had it last */
     bool focused;   /* the current pane has the focus, and must be visible */
     bool zoomed;    /* only the current pane is shown */
     bool stacked;   /* the tree is below the text instead of beside it */

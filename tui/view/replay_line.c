@@ -2,8 +2,8 @@
  *
  *     paused   iter 41/319, step 3 of 9   1x   0:12 / 1:04   ████████▌     |
  *
- * The bar shows the fraction of iterations. Markers are drawn into it unless there are too
- * many.
+ * The length of the bar is the fraction of the iterations up to this position. Markers are
+ * drawn into the bar unless there are too many.
  */
 #include "tui/view/replay_line.h"
 

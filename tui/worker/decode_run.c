@@ -187,7 +187,7 @@ int esp_engine_open_slow(struct esp_engine **engine, const struct esp_engine_opt
             layers = room() / (times * bytes);
         int count = (int)layers < least ? least : (int)layers > 1000 ? 1000 : (int)layers;
         if (count > least + 4)
-            count -= count % 4; /* sizes repeat, so costs from earlier runs can be reused */
+            count -= count % 4; /* with fewer sizes, costs from earlier runs can be reused */
         const double off = *took / seconds;
         if (!wider && (count == info.layers || (tries > 0 && off > 0.6 && off < 1.7)))
             break;

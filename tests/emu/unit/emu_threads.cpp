@@ -279,8 +279,8 @@ TEST(warps_whose_lanes_do_not_meet_are_detected)
          cudaDeviceSynchronize());
 }
 
-/* Lane 0 of each warp writes a value, and all its lanes read it. The result is correct only if
- * the lanes synchronise between the write and the reads. */
+/* Lane 0 of each warp writes a value, and all lanes of the warp read it. The result is correct
+ * only if the lanes synchronise between the write and the reads. */
 static __global__ void through_memory(int *out, bool meet)
 {
     ESP_SHARED(int, room);

@@ -34,7 +34,7 @@ TEST(every_16_bit_float_widens_exactly)
 }
 
 /* Returns whether x rounds to the float with these bits: no other float is nearer, and if
- * another is equally near, these bits are even. */
+ * another float is equally near, the last of these bits is 0. */
 static bool is_nearest(double x, unsigned bits, int exponent_bits, int mantissa_bits)
 {
     double infinite =

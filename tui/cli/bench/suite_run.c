@@ -5,8 +5,8 @@
  * continues with the missing runs. At the end, or after Ctrl-C, tables and plots of all runs
  * are written.
  *
- * All cases with the same settings continue one prompt before the next prompt begins.
- * Therefore, if the machine slows down, it slows down all these cases.
+ * For each prompt, all cases with the same settings run one after another. Only then does the
+ * next prompt begin. Therefore, if the machine slows down, it slows down all these cases.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,8 @@
 #include "viz/export.h"
 #include "viz/safe.h"
 
-enum { TOGETHER = 24, LONGEST = 1 << 20 }; /* limits: open sessions, and bytes of a line */
+/* The maximum number of open sessions, and the maximum number of bytes of a line. */
+enum { TOGETHER = 24, LONGEST = 1 << 20 };
 
 struct running {
     const struct cli_options *o;
@@ -40,7 +41,7 @@ struct running {
     struct cli_suite_plan plan;
     struct esp_engine *engine;
     int journal;         /* file descriptor, or -1 */
-    int all, done, kept; /* numbers of runs; `kept` of the `done` runs are from the journal */
+    int all, done, kept; /* run counts; `kept` of the `done` runs are from the journal */
     double start;
     cJSON *committed; /* the table that --check compares with, or NULL */
     int differ;       /* number of cells that differ from that table */
@@ -186,7 +187,7 @@ static int open_journal(struct running *r)
     if (!r->o->output)
         return ESP_OK;
     if (strlen(r->o->output) + strlen(r->suite.name) + 32 > PATH_MAX)
-        return esp_fail(r->err, r->errlen, ESP_E_ARGUMENT, "the name of -o is too long");
+        return esp_fail(r->err, r->errlen, ESP_E_ARGUMENT, "the path after -o is too long");
     name_file(r, ".runs.jsonl", path);
     esp_make_folders(path);
     r->journal = esp_open_regular(path, O_RDWR | O_CREAT | more, 0666, &wrong);

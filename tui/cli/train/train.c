@@ -37,8 +37,8 @@ const struct cli_command cli_train = {
     .least = 1,
     .most = 64,
     .details =
-        "head: trains a draft head on the target's hidden states (--draft DIR: starts from "
-        "that head).\n"
+        "head: trains a draft head on the target's hidden states, starting from --draft DIR if "
+        "given.\n"
         "draft: trains the draft model --draft DIR further. Losses and their parameters:\n"
         "  head:  eagle, hass, talf (default); draft: ce, talf (default)\n"
         "  eagle:cls=10,reg=1,smooth=no,noise=0; hass: the same and distil=10,top=10,depth=3,\n"
@@ -62,7 +62,7 @@ const struct cli_command cli_train = {
         "selector: the target continues --pieces pieces of the text with eight sampling "
         "settings;\n"
         "the verifier's formulas give the number of tokens that each tree would yield.\n"
-        "--verifier names one or several, separated by commas (default:\n"
+        "--verifier names one or several verifiers, separated by commas (default:\n"
         "nss,naivetree,spectr,specinfer,khisti,traversal).\n"
         "--goal speed: tokens per second; tokens: tokens per iteration; cheap-rows: tokens "
         "per\n"
@@ -72,7 +72,7 @@ const struct cli_command cli_train = {
         "target's\n"
         "folder, where drafter nde finds them. After Ctrl-C the same command continues where "
         "it\n"
-        "stopped. Its samples are in a file that ends in .samples; remove it when training is "
+        "stopped. The samples are in a file *.samples; remove this file when training is "
         "done.",
     .run = run,
 };

@@ -1,4 +1,4 @@
-/* redo.c - ":redo" reverts the last ":undo". */
+/* redo.c - ":redo" reverses the last ":undo". */
 #include "tui/commands/branching.h"
 #include "tui/commands/command.h"
 
@@ -11,6 +11,6 @@ static int run(struct esp_control *control, const char *arguments)
 const struct esp_command_ops esp_command_redo = {
     .name = "redo",
     .usage = "",
-    .summary = "redo what :undo undid",
+    .summary = "reverse the last :undo",
     .run = run,
 };
