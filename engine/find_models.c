@@ -127,7 +127,7 @@ static void read_family(struct esp_found_model *model)
     esp_json_close(&json);
 }
 
-/* Returns the size of the weights in a folder; 0 means it has none. */
+/* Returns the size of the weights in a folder, or 0 if the folder has no weights. */
 static int64_t weights_of(const char *folder)
 {
     struct dirent **entries;
@@ -162,8 +162,8 @@ static bool add_folder(struct search *s, const char *path, const char *name)
     return model != NULL;
 }
 
-/* Returns the number of this part of a split file, "NAME-00002-of-00003.gguf"; 0 means the file
- * is not split. */
+/* Returns which part of a split file this is: 2 for "NAME-00002-of-00003.gguf". Returns 0 if
+ * the file is not split. */
 static int part_of(const char *name)
 {
     int part = 0, parts = 0, end = 0;

@@ -43,7 +43,7 @@ struct esp_recycled; /* tokens that the target found likely after each token: se
 
 /* Results of both models for the token before the root, from the last iteration. The draft's
  * rows are in the order of expansion. If a pass computed the token before the root separately,
- * its row is `capacity`. */
+ * row `capacity` belongs to this token. */
 struct esp_look_back {
     int length;                    /* the results are for a text of this many tokens */
     struct esp_rows *p;            /* (1, vocabulary) the target's distribution */
@@ -90,12 +90,13 @@ struct esp_draft {
                                       * enum esp_draws */
     double temperature;                /* the output's sampling temperature */
     bool greedy;                       /* the temperature is 0 */
-    struct esp_draft_context *context; /* NULL means the drafter requests nothing */
+    struct esp_draft_context *context; /* NULL if the drafter requests no data */
 
     /* These are set for each iteration. */
     struct esp_sampling sampling; /* how logits become q, at the draft's temperature */
-    int seen;                     /* how many tokens the root attends to: all, or a window */
-    int max_depth;                /* maximum depth of a node, from the limits of context and
+    int seen;                     /* number of tokens to which the root attends: all, or a
+                                   * window */
+    int max_depth;                /* maximum depth of a node, limited by context and output
                                      length */
     const int32_t *text;          /* (text_length) committed tokens, root last */
     int text_length;
@@ -121,9 +122,9 @@ enum { ESP_MAX_TOP = 64 }; /* maximum children of a node */
 
 /* Runs one draft pass over `count` nodes (the root, or nodes with expanded parents). Computes
  * their next-token distributions, sets their confidence and writes the k (1..ESP_MAX_TOP)
- * likeliest tokens to top_token and top_q. With k = 0, the caller must next draw below these
- * nodes. The pass and the draws then wait for the device only once, and the confidence is set
- * by the draws. Returns 0 or a negative status. */
+ * likeliest tokens to top_token and top_q. With k = 0, the caller must draw children of these
+ * nodes next. The pass and the draws then wait for the device only once, and the draws set the
+ * confidence. Returns 0 or a negative status. */
 int esp_draft_expand(struct esp_draft *draft, const int32_t *nodes, int count, int k);
 
 /* Expands the root as esp_draft_expand() does, for drafters with ESP_ASK_PAST. If `before` is
@@ -140,8 +141,9 @@ int esp_draft_own(struct esp_draft *draft, const struct esp_respelling *respelli
 
 /* Draws one child below each of `count` expanded nodes. ESP_DRAW_IID: a parent may occur
  * several times; a token drawn again is counted as a copy. ESP_DRAW_SWOR: each parent occurs
- * once, and its earlier children are excluded. children[i] becomes the node, or -1 if no token
- * is left to draw (or the tree is full, which a drafter must prevent by counting draws). */
+ * once, and its earlier children are excluded. Sets children[i] to the new node, or to -1 if no
+ * token is left to draw. It is also -1 if the tree is full, which a drafter must prevent by
+ * counting draws. */
 int esp_draft_draw(struct esp_draft *draft, const int32_t *parents, int count,
                    enum esp_draws how, int32_t *children);
 
@@ -159,7 +161,7 @@ void esp_draft_layer_done(struct esp_draft *draft);
 
 /* ------------------------------------------------------------------ shared growth rules */
 
-/* The rule of a drafter that decides layer by layer. If draft->draws is ESP_DRAW_SWOR,
+/* Describes how a drafter grows its tree layer by layer. If draft->draws is ESP_DRAW_SWOR,
  * children are drawn without replacement and none is cut; otherwise they are the likeliest
  * tokens. */
 struct esp_layer_rule {
@@ -184,7 +186,7 @@ struct esp_layer_rule {
  * tokens. Each node must get at least one child. */
 int esp_draft_grow(struct esp_draft *draft, const struct esp_layer_rule *rule);
 
-/* The rule of a drafter with a fixed number of children per depth. If children are sampled,
+/* Describes a tree with a fixed number of children per depth. If children are sampled,
  * every path splits into width[i] paths at depth i, and each of these paths draws its own
  * token. Paths with the same tokens share nodes. Otherwise a node at depth i gets its width[i]
  * likeliest children. */
@@ -206,7 +208,7 @@ static inline int esp_chain_widths(int width[ESP_MAX_LEVELS], int levels)
 
 /* Grows the tree by a path rule, one pass per depth; draft->draws says how children are drawn.
  * If sampled paths do not fit in the tree, the last draws are left out. Every draw counts as a
- * node for this limit, so that it never depends on the tokens drawn. */
+ * node for this limit, so the limit never depends on which tokens are drawn. */
 int esp_draft_paths(struct esp_draft *draft, const struct esp_path_rule *rule);
 
 /* Grows the tree by SALF (salf-talf, alg. 2): expands the likeliest nodes anywhere in the
@@ -286,8 +288,8 @@ struct esp_drafter_ops {
     void (*finish)(struct esp_draft *draft);
     /* Learns from the iteration; NULL means it does not learn. */
     void (*adapt)(struct esp_draft *draft, const struct esp_iteration *iteration);
-    /* Writes the controller's values to `after` of the gauges, and returns how many there are.
-     * NULL means there are none. */
+    /* Writes the controller's current values to member `after` of the gauges. Returns the
+     * number of gauges. NULL means there are none. */
     int (*gauges)(const struct esp_draft *draft, struct esp_gauge *gauges);
 };
 

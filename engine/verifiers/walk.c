@@ -22,7 +22,7 @@
 #include "kernels/status.h"
 #include "engine/verifiers/verifier.h"
 
-static const double NOTHING = 1e-30; /* if a residual's sum is smaller, p equals q (rounded) */
+static const double NOTHING = 1e-30; /* a smaller residual sum is only rounding error */
 
 int esp_verify_open(struct esp_verify *v, struct esp_tree_builder *tree, char *err,
                     size_t errlen)
@@ -357,7 +357,8 @@ static int keep_all_scores(struct esp_verify *v)
 }
 
 /* If a token does not come from the draft model, but the draft model's q after its parent is
- * known, the verifier tests the token with that q. These nodes then show this q. */
+ * known, the verifier tests the token with that q. The nodes of such tokens then show that
+ * q. */
 static void show_tested_q(const struct esp_verify *v)
 {
     struct esp_tree *tree = &v->tree->tree;

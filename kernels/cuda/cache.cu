@@ -55,7 +55,7 @@ static size_t parts_of(const struct esp_model_desc *d, size_t row, size_t part_b
     return fit > most || least > most ? most : fit > least ? fit : least;
 }
 
-/* Returns the largest number of outputs of a layer's matrix `inputs`. */
+/* Returns how many outputs the widest matrix `inputs` of all layers has. */
 static size_t widest_inputs(const struct esp_model_desc *d)
 {
     size_t most = 0;

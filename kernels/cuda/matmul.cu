@@ -177,8 +177,8 @@ template <int HIGH, int GROUPS, int DEEP> struct tiling {
 template <typename T, int HIGH, int GROUPS> struct operands {
     const T *w, *x;       /* the thread's columns of step 0, in the first tile and in row 0 */
     uint32_t row[GROUPS]; /* where the thread's rows of x begin, in units of 8 numbers */
-    int outputs, rows;    /* how many remain, including the first tile and row[0] */
-    size_t eight_rows;    /* numbers between rows i and i + 8 of W */
+    int outputs, rows;    /* number that remains, including the first tile and row[0] */
+    size_t eight_rows;    /* distance between rows i and i + 8 of W, in numbers */
 
     /* These functions begin to copy the thread's operands of a step to `to`. */
     __device__ __forceinline__ void begin_weights(uint4 *to, int step) const
