@@ -39,7 +39,7 @@ $nde --verifier khisti >/dev/null 2>"$work/err"
 check "a selector is used only with its verifier" test $? -eq 1 -a "$(grep -c 'verifier khisti' "$work/err")" = 1
 $nde --temp 0 >"$work/greedy"
 $ESPALIER generate $models -p Once -n 24 --drafter ar >"$work/plain"
-check "at temperature 0 the text is that of plain decoding" cmp -s "$work/greedy" "$work/plain"
+check "at temperature 0 the text equals the text of plain decoding" cmp -s "$work/greedy" "$work/plain"
 printf x >"$file"
 $nde --verifier nss >/dev/null 2>"$work/err"
 check "a damaged selector gives an error message of one line" test $? -eq 1 -a "$(wc -l <"$work/err")" = 1

@@ -773,8 +773,8 @@ TEST(a_damaged_session_is_exported_up_to_the_damage)
     kept_end();
 }
 
-/* Changes each byte of each record of a log in turn, and corrects the checksum. When the log is
- * read, it must give a tree or be reported as damaged. */
+/* Changes each byte of each record of a log in turn, and corrects the checksum. Reading the log
+ * must give a tree or report that the log is damaged. */
 TEST(records_are_checked)
 {
     struct esp_library *library;

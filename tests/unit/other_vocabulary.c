@@ -64,7 +64,7 @@ static void close_two(struct two *two)
     esp_tokenizer_close(two->tokenizer[1]);
 }
 
-/* Finds the bytes of a token. Returns how many there are, or 0 for special tokens. */
+/* Finds the bytes of a token. Returns the number of bytes, or 0 for special tokens. */
 static size_t bytes_of(const struct two *two, int i, int32_t token, const char **bytes)
 {
     size_t length = 0;
@@ -533,7 +533,7 @@ TEST(the_draft_reads_each_token_as_its_own_tokens)
 
 /* ------------------------------------------------------------------ in a session */
 
-/* At temperature 0, the text with this drafter must equal that of plain decoding. */
+/* At temperature 0, the text with this drafter must equal the text of plain decoding. */
 static void check_same_text(struct esp_engine *engine, const char *drafter, int window,
                             int tokens)
 {
@@ -566,7 +566,7 @@ TEST(the_text_is_the_same_in_windows_and_full_contexts)
 }
 
 /* Compares the texts of these drafters on CUDA. If `plain` is empty, it receives the first
- * text, which is that of plain decoding. The emulator is slow, so texts are short. */
+ * text, which plain decoding writes. The emulator is slow, so texts are short. */
 static void check_on_cuda(int match, const char *const drafters[], struct run *plain)
 {
     const struct esp_engine_options options = {.draft = folder_path(),
