@@ -572,7 +572,7 @@ static bool read_vocabulary(struct esp_found_model *model, char *err, size_t err
     return true;
 }
 
-/* Compares two vocabularies. Does not read which tokens end a text, because these tokens hardly
+/* Compares two vocabularies. Ignores which tokens end a text, because these tokens hardly
  * change the result. */
 static bool compare_vocabularies(const struct esp_found_model *target,
                                  struct esp_found_model *draft, char *err, size_t errlen)

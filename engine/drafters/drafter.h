@@ -174,7 +174,7 @@ struct esp_layer_rule {
     int budget;       /* maximum nodes in the tree */
     double log_least; /* nodes with a lower cumulative log q are not expanded; -INFINITY: no
                          limit */
-    bool cut;         /* also cut such nodes, except the draft's first guess (draft_root) */
+    bool cut;         /* such nodes are also cut, except the draft's first guess (draft_root) */
     bool draft_root;  /* the root gets a single child, as the papers literally say */
 };
 

@@ -5,15 +5,15 @@
  * leaf's row is turned into probabilities only if the bonus token is drawn from it. p and q are
  * computed with the same sampling settings.
  *
- * Why the walk is exact: the token that `solve` returns follows p at its node, given all tokens
- * above the node. This holds whether the token is one of the children or not
+ * Why the walk is exact: the token that `solve` returns has the distribution p of its node,
+ * given all tokens above the node. This holds whether the token is one of the children or not
  * (delayed-tree-expansion, sec. 3.2). Therefore the walk may stop at a token that is not a
  * child, or at a node without children.
  *
  * If a node has no q, its children were not drawn but found without the draft model
- * (retrieval.h). Verifiers do not test them: they treat the node as a leaf, and the token
- * after it follows p. If that token happens to be one of the children, the walk continues
- * at this child, and the next token is drawn from p again.
+ * (retrieval.h). Verifiers do not test them: they treat the node as a leaf, and draw the token
+ * after it from p. If that token happens to be one of the children, the walk continues at this
+ * child, and the next token is drawn from p again.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -72,7 +72,7 @@ static int look_up(struct esp_verify *v, struct esp_rows *rows, const int32_t *r
     return n ? v->ops->gather(rows, v->which, v->token, n, numbers, when) : ESP_OK;
 }
 
-/* Sets of[u] to the number that look_up() wrote for node u, or to NaN if it wrote none. */
+/* Sets `of[u]` to the number that look_up() wrote for node u, or to NaN if it wrote none. */
 static void spread(const struct esp_verify *v, const int32_t *row_of, const double *numbers,
                    double *of)
 {

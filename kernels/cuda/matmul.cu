@@ -82,8 +82,8 @@ static __device__ __forceinline__ float put(const struct esp_cuda_arrays &at,
 }
 
 /* Writes an output of a row, and starts the norm that may follow. sum: the sum over the warps.
- * For GATED, `sum` is for the output of gate, and `of_up` is for the output of up. All lanes of
- * a warp call this, and together they cover whole tiles. */
+ * For GATED, `sum` is for the output of `gate`, and `of_up` is for the output of `up`. All
+ * lanes of a warp call this, and together they cover whole tiles. */
 template <typename T>
 static __device__ __forceinline__ void
 finish_output(const struct esp_cuda_arrays &at, const struct matmul_args<T> &a, float by,

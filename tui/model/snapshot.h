@@ -66,17 +66,17 @@ struct esp_setup {
 struct esp_snapshot {
     int type;
     bool second; /* the event is an iteration of the compared session */
-    int stage;   /* of a stage event: the stage */
-    int kept;    /* of rewind and fork: number of tokens that stay; of drop: number removed */
-    int start;   /* of drop: first removed token; of scores: first token with a score */
-    struct esp_iteration_copy iteration; /* of layer, stage and iteration events */
+    int stage;   /* in a stage event: the stage */
+    int kept;    /* in rewind and fork: number of tokens that stay; in drop: number removed */
+    int start;   /* in drop: first removed token; in scores: first token with a score */
+    struct esp_iteration_copy iteration; /* in layer, stage and iteration events */
     struct esp_written *tokens;          /* (token_count) to append to the text */
     int token_count, token_capacity;
     struct esp_totals totals; /* to add to the totals of the state */
     int phase;
     double fraction;
     char key[64], text[512];
-    bool lossy; /* of a setting event: as in struct esp_event */
+    bool lossy; /* in a setting event: as in struct esp_event */
     struct esp_setup loaded;
 };
 

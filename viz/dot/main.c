@@ -218,9 +218,9 @@ static int write_dot(Agraph_t *graph)
     return code;
 }
 
-/* Returns the dots per inch of a PNG. These are 144, which is sharp on a projector, or fewer
- * for a large tree, to stay within the limits of Cairo and of memory. Returns 0 if the picture
- * would be illegible. */
+/* Returns the dots per inch of a PNG. The result is 144, which is sharp on a projector. For a
+ * large tree it is lower, to stay within the limits of Cairo and of memory. Returns 0 if the
+ * picture would be illegible. */
 static double resolution(Agraph_t *graph)
 {
     enum { SHARP = 144, LEAST = 36, SIDE = 32000, POINTS = 72 };

@@ -17,7 +17,7 @@ enum { CLI_CANDIDATES = 24 };
 
 struct cli_candidate {
     struct cli_choice choice;
-    bool left;      /* has left the contest */
+    bool left;      /* true if the candidate has left the contest */
     int rounds;     /* number of rounds in which it took part */
     double speedup; /* speedup over plain decoding in these rounds */
     /* For each round, the logarithm of the speedup over plain decoding in the same round. A
@@ -34,7 +34,7 @@ struct cli_contest {
     double temperature;
     const struct cli_prompts *prompts; /* at least one */
     int at;                            /* index of the next prompt, modulo the prompt count */
-    double begin, end;                 /* by esp_clock(), in s; set by cli_contest_run() */
+    double begin, end;                 /* times of esp_clock() in s, set by cli_contest_run() */
     /* If not NULL, this is called before each continuation. `share` is the fraction of the
      * contest's time that has passed, from 0 to 1. */
     void (*progress)(void *user, const struct cli_contest *contest, double share);
