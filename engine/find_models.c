@@ -245,7 +245,7 @@ void esp_found_model_look(struct esp_found_model *model)
     esp_stored_close(set);
 }
 
-/* ------------------------------------------------------------------ any folder */
+/* ------------------------------------------------------------------ folders with models */
 
 static void look_into(struct search *s, const char *folder, const char *name, int depth);
 
@@ -407,7 +407,7 @@ static void look_through_ollama(struct search *s, const char *models)
         each_entry(s, manifests, "", look_at_manifest);
 }
 
-/* ------------------------------------------------------------------ all places */
+/* ------------------------------------------------------------------ search in all places */
 
 /* Writes the folder that an environment variable names to `path`. If the variable is not set,
  * writes a folder below the home folder. Returns false if there is no home folder either. */
@@ -597,8 +597,8 @@ static bool compare_vocabularies(const struct esp_found_model *target,
     return status == ESP_OK;
 }
 
-/* For a draft model with another vocabulary: writes how many of the target's tokens it has, and
- * how this changes the acceptance rate. */
+/* Writes how many of the target's tokens a draft model with another vocabulary has, and how
+ * this changes the acceptance rate. */
 static void expect(const struct esp_found_model *target, const struct esp_found_model *draft,
                    char *why, size_t size)
 {

@@ -28,7 +28,7 @@ struct esp_found_model {
     const char
         *source;     /* "built-in", "ESPALIER_MODELS", "Hugging Face", "LM Studio", "ollama" */
     bool gguf;       /* true: a GGUF file; false: a folder */
-    int64_t bytes;   /* size of its weights */
+    int64_t bytes;   /* size of the weights */
     char family[32]; /* model_type of config.json; "" if unknown */
     char dtype[16];  /* type of most numbers in a GGUF file; "" if unknown */
     char problem[200];   /* why a GGUF file cannot be used, or "" */

@@ -18,15 +18,14 @@
 #include "engine/support/rng.h"
 #include "engine/tree.h"
 
-/* The ways in which a drafter can draw children. A verifier is lossless only with some of
- * them. */
+/* Says how a drafter draws children. A verifier is lossless only with some of these draws. */
 enum esp_draws {
     ESP_DRAW_TOPK = 1, /* the likeliest tokens, deterministic */
     ESP_DRAW_IID = 2,  /* independent samples; duplicates are counted in `copies` */
     ESP_DRAW_SWOR = 4, /* sampled without replacement, in order */
 };
 
-/* A child that could be added to the tree. */
+/* Describes a child that a drafter could add to the tree. */
 struct esp_candidate {
     int32_t parent, token, at; /* at: index in drawing order */
     float q, cumulative_log_q;
@@ -52,12 +51,13 @@ struct esp_look_back {
     struct esp_rows *q;            /* (capacity + 1, vocabulary) the draft's distributions */
     struct esp_rows *draft_states; /* (capacity + 1, hidden) the draft's states after the final
                                       norm */
-    /* The row of q and draft_states for that token, or -1. The draft's next pass overwrites
-     * these rows. */
+    /* Row of q and draft_states for the token before the root; -1 if there is none. The draft's
+     * next pass overwrites these rows. */
     int draft_row;
 };
 
-/* Data that a drafter gets only if its member `asks` has the flag. */
+/* Flags of a drafter's member `asks`. A drafter gets the data of a flag only if the flag is
+ * set. */
 enum esp_asks {
     ESP_ASK_COSTS = 1,     /* calibration and costs */
     ESP_ASK_PAIR = 2,      /* a name for this pair of models, under which the drafter stores
@@ -79,7 +79,7 @@ struct esp_draft_context {
     const struct esp_respelling *respelling; /* NULL: the draft predicts the target's tokens */
 };
 
-/* The data of a session that drafters read and write. */
+/* Holds the data of a session that drafters read and write. */
 struct esp_draft {
     /* These are set when the settings change. */
     struct esp_tree_builder *tree;
@@ -101,7 +101,7 @@ struct esp_draft {
     const int32_t *text;          /* (text_length) committed tokens, root last */
     int text_length;
 
-    /* Passes set these. */
+    /* Passes set the following members. */
     /* (count, k): the likeliest tokens after each node of the last esp_draft_expand(), and
      * their q. */
     int32_t *top_token;
@@ -238,8 +238,8 @@ int esp_draft_offer(struct esp_draft *draft, const struct esp_candidate *candida
 /* Operations of a drafter that chooses the shape of each tree. The drafter reads a file that
  * was trained for this pair of target and draft model. */
 struct esp_chooser_ops {
-    /* With such a drafter, `draft_temp auto` is not learned. It is the output's temperature, or
-     * this value if it is higher. */
+    /* With such a drafter and `draft_temp auto`, the draft temperature is not learned. It is
+     * the output's temperature, or `least_draft_temp` if that is higher. */
     double least_draft_temp;
     /* Loads the data that the drafter needs for this engine's models, this verifier and these
      * parameters. The session calls this function whenever one of them has changed. On failure,

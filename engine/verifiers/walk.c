@@ -55,8 +55,8 @@ void esp_verify_close(struct esp_verify *v)
 
 /* ------------------------------------------------------------------ probabilities */
 
-/* Looks up the probabilities of the tokens of all nodes whose parent has a row, that is,
- * row_of[parent] >= 0. Writes them to `numbers`, in ascending order of nodes. */
+/* Looks up the probability of a node's token, for every node with row_of[parent] >= 0 (its
+ * parent has a row). Writes the probabilities to `numbers`, in ascending order of nodes. */
 static int look_up(struct esp_verify *v, struct esp_rows *rows, const int32_t *row_of,
                    double *numbers, enum esp_delivery when)
 {

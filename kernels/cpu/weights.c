@@ -19,7 +19,7 @@
 
 enum { LARGE = 16 << 20 };
 
-/* ------------------------------------------------------------------ the walk */
+/* ------------------------------------------------------------------ the walk over the model */
 
 struct packer {
     char *memory; /* NULL while sizes are measured */
@@ -342,7 +342,7 @@ void esp_cpu_embedding(const struct esp_cpu_weights *w, int32_t token, float *ou
         esp_cpu_packed_row(w->embedding_head, token, out);
 }
 
-/* ------------------------------------------------------------------ a memory limit */
+/* ------------------------------------------------------------- weights under a memory limit */
 
 /* Returns how many bytes the model needs with `count` streamed layers: weights, buffers and
  * memory for packing. */

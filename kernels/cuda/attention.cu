@@ -28,8 +28,8 @@ enum {
     SPARE = 8, /* unused values after a row in shared memory, to avoid bank conflicts */
 };
 
-/* The sums of one query over the keys that have been processed: the largest score, the sum of
- * the weights, and the weighted sum of the values. */
+/* Holds the sums of one query over the keys that have been processed: the largest score, the
+ * sum of the weights, and the weighted sum of the values. */
 template <int DIMS> struct state {
     float top, weight, out[DIMS];
 };
@@ -285,8 +285,8 @@ template <typename T, int DIMS>
 static __global__ void __launch_bounds__(THREADS, DIMS > 4 ? 2 : 4)
     attend_kernel(struct esp_cuda_arrays at, struct esp_cuda_attend<T> a)
 {
-    /* Queries (QUERIES, width), then keys and values of a tile, then keys and values of the
-     * rows of the pass. */
+    /* Contains the queries (QUERIES, width), then the keys and values of a tile, and then the
+     * keys and values of the rows of the pass. */
     ESP_SHARED(float, shared);
     const bool sinks = blockIdx.z == gridDim.z - 1, of_sinks = esp_cuda_of_sinks(at.pass);
     const struct chunks used = {at.pass->shift};

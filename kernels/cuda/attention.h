@@ -42,7 +42,7 @@ template <typename T> struct esp_cuda_attend {
 
 /* Describes a query: one head of one row of a pass. */
 struct esp_cuda_query {
-    int row, head, length; /* length: number of keys up to its own; 0: no query exists */
+    int row, head, length; /* length: number of keys up to the query's own; 0: no query */
     int from;              /* the index of the first key that is inside the windows */
     int sinks;             /* number of keys before the gap of the window; 0 without a gap */
     int contiguous;        /* the first `contiguous` keys are cache rows 0, 1, ... */

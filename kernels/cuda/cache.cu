@@ -191,8 +191,8 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
         esp_cuda_states_lay_out(arena, &c->states, c->joined_to ? &c->joined_to->states : NULL,
                                 d, rows);
 
-    /* The block that is sent to the device before every pass. The masks come last, because only
-     * a part of them is sent. The plan for recurrent layers is sent separately. */
+    /* This block is sent to the device before every pass. Its masks come last, because only a
+     * part of the masks is sent. The plan for recurrent layers is sent separately. */
     const size_t start = arena->used;
     c->at.pass = esp_cuda_take<struct esp_cuda_pass>(arena, 1);
     c->pass_device = (char *)c->at.pass;

@@ -150,8 +150,8 @@ static __device__ __forceinline__ void find_factors(const struct esp_cuda_square
             factor[warp + COLUMNS * j] = found[j];
 }
 
-/* The sizes of a block that computes HIGH tiles of outputs for GROUPS groups of 8 rows. Shared
- * memory has room for the operands of DEEP steps. */
+/* Gives the sizes of a block that computes HIGH tiles of outputs for GROUPS groups of 8 rows.
+ * Shared memory has room for the operands of DEEP steps. */
 template <int HIGH, int GROUPS, int DEEP> struct tiling {
     static const int WIDTH = COLUMNS * GROUPS, HEIGHT = ESP_CUDA_TILE * HIGH;
     static const int PIECES =
@@ -467,7 +467,7 @@ int esp_cuda_matmul_prepare(struct esp_cuda_backend *backend)
                       : esp_cuda_allow_variants(backend, variants<esp_f16>(), VARIANTS);
 }
 
-/* ------------------------------------------------------------------ after cuBLASLt */
+/* ------------------------------------------------------------------ work after cuBLASLt */
 
 /* Does the work of finish_tiles() for a product that cuBLASLt has written to memory. STORE and
  * ADD only add the bias. LOGITS also fills the columns beyond the model's vocabulary. */

@@ -37,8 +37,8 @@ enum {
 
 struct esp_ranks;
 
-/* The functions of a transport. A transport has its own struct for a group, which begins with
- * struct esp_ranks. */
+/* Lists the functions of a transport. A transport has its own struct for a group, which begins
+ * with struct esp_ranks. */
 struct esp_transport {
     const char *name, *summary;
     /* In rank 0: starts the other ranks, each with options->threads threads. */

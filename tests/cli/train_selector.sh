@@ -1,6 +1,7 @@
 #!/bin/sh
 # Tests `espalier train selector`, which makes a selector for drafter nde. Training that was
-# interrupted and started again must make the same selector. Each error message must be one sentence.
+# interrupted and started again must make the same selector as uninterrupted training. Each
+# error message must be one sentence.
 . tests/shell.sh
 cp -r engine/models/fairytale-target "$work/target"
 rm -f "$work/target"/nde-*

@@ -531,7 +531,7 @@ TEST(the_draft_reads_each_token_as_its_own_tokens)
     check_rows(&(struct esp_window){.sinks = 0, .recent = 64}, 400, false);
 }
 
-/* ------------------------------------------------------------------ in a session */
+/* ---------------------------------------------------------------- sessions with such drafts */
 
 /* At temperature 0, the text with this drafter must equal the text of plain decoding. */
 static void check_same_text(struct esp_engine *engine, const char *drafter, int window,
@@ -643,7 +643,7 @@ TEST(a_draft_with_only_letters_does_not_change_the_text)
     esp_engine_close(engine);
 }
 
-/* ------------------------------------------------------------------ text instead of tokens */
+/* --------------------------------------------------------- drafts of text instead of tokens */
 
 TEST(drafted_text_is_tokenized_again)
 {

@@ -23,14 +23,15 @@ enum esp_snapshot_type {                           /* continues enum esp_event_t
                          ESP_SNAPSHOT_REFUSED, /* a prompt was refused; see `text` */
                          ESP_SNAPSHOT_CLEAR,   /* the text was cleared */
                          ESP_SNAPSHOT_COMPARE, /* a comparison begins with the drafter and
-                                                  verifier in `loaded`; no drafter: it ends */
+                                                  verifier in `loaded`, or ends if
+                                                  `loaded` has none */
                          ESP_SNAPSHOT_FORK,    /* the text is replaced: `kept` tokens stay,
                                                   and `tokens` follow; `stage`: enum
                                                   esp_fork */
-                         ESP_SNAPSHOT_SCORES,  /* `tokens` are tokens of the text, from token
+                         ESP_SNAPSHOT_SCORES,  /* `tokens` has tokens of the text from index
                                                   `start`, with their scores */
-                         ESP_SNAPSHOT_RECORD,  /* recording to file `text` has begun; "": it
-                                                  has ended */
+                         ESP_SNAPSHOT_RECORD,  /* recording to file `text` has begun, or it has
+                                                  ended if `text` is "" */
 };
 
 /* The reason why a session switched to another text. */

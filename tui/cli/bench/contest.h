@@ -18,7 +18,7 @@ enum { CLI_CANDIDATES = 24 };
 struct cli_candidate {
     struct cli_choice choice;
     bool left;      /* true if the candidate has left the contest */
-    int rounds;     /* number of rounds in which it took part */
+    int rounds;     /* number of rounds in which the candidate took part */
     double speedup; /* speedup over plain decoding in these rounds */
     /* For each round, the logarithm of the speedup over plain decoding in the same round. A
      * slowdown of the machine that lasts longer than a round does not change this ratio. */

@@ -457,7 +457,7 @@ static int measure_memory(struct cli_suite_run *run)
     return status;
 }
 
-/* ------------------------------------------------------------------ the list */
+/* ------------------------------------------------------------------ the list of measures */
 
 const struct cli_suite_measure cli_suite_measures[] = {
     {"runs", false, true, measure_run, NULL},

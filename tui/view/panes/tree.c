@@ -81,8 +81,8 @@ static int new_depth(const struct esp_shown *s)
     return layer ? deepest(s->it) : 0;
 }
 
-/* A tree that is ready to be drawn. It has its rows and, if it grows to the right, their
- * positions. */
+/* Holds a tree that is ready to be drawn: its rows and, if the tree grows to the right, the
+ * positions of these rows. */
 struct shown_tree {
     struct esp_tree_rows rows;
     struct esp_tree_right right;
