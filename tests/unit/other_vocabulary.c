@@ -111,14 +111,14 @@ static void check_shared(const struct two *two)
         const int32_t token = t->output_token[i], row = t->output_row[i];
         const size_t n = bytes_of(two, 0, token, &a), m = bytes_of(two, 1, row, &b);
         CHECK(i == 0 || t->output_token[i - 1] < token,
-              "the tokens are not in ascending order");
+              "the tokens must be in ascending order");
         CHECK(row < 4096 && !used[row], "row %d of the draft is used for two tokens", row);
         used[row] = true;
         CHECK(n == m && (n == 0 || memcmp(a, b, n) == 0),
               "target token %d and draft token %d have different bytes", token, row);
         CHECK((token == two->end[0]) == (row == two->end[1]),
-              "an end token is shared only with an end token");
-        CHECK(token != esp_tokenizer_prefix(two->tokenizer[0]), "BOS is never drafted");
+              "an end token must be shared only with an end token");
+        CHECK(token != esp_tokenizer_prefix(two->tokenizer[0]), "BOS must never be drafted");
     }
 }
 
