@@ -132,8 +132,8 @@ void esp_session_warm(struct esp_session *s)
  * token. The pass writes the root's row, which the verify pass will write again with the same
  * values. A plain step is timed in iterations 0 (after a warm-up pass), 1, 2, 4, 8 ..., to get
  * an early result, and then once every ESP_BASELINE_EVERY iterations. If an iteration takes as
- * long as a plain step, the timed steps take about 3 % of the time; if it takes twice as long,
- * they take half as much. Passes over the start of a text are faster than average. The samples
+ * long as a plain step, the timed steps take about 3 % of the time; if an iteration takes twice
+ * as long, about 1.5 %. Passes over the start of a text are faster than average. The samples
  * are therefore spread over the whole text, as the iterations are. */
 static int measure_baseline(struct esp_session *s)
 {

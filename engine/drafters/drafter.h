@@ -129,7 +129,7 @@ int esp_draft_expand(struct esp_draft *draft, const int32_t *nodes, int count, i
 
 /* Expands the root as esp_draft_expand() does, for drafters with ESP_ASK_PAST. If `before` is
  * set, the pass also computes the token before the root, into row `capacity` of q and of
- * draft_states; the text must then have at least two tokens. esp_draft_paths() reuses this pass
+ * draft_states. The text must then have at least two tokens. esp_draft_paths() reuses this pass
  * for the root. */
 int esp_draft_expand_root(struct esp_draft *draft, bool before);
 
