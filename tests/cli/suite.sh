@@ -212,9 +212,9 @@ check "--check fails if a count differs" test $? -eq 1
 check "--check prints the row and the count that differ" grep -q '^sequoia: nodes [0-8][.0-9]*, committed 9.5$' "$work/said"
 check "--check can be limited to a row" sh -c "$suite '$work/s.suite' --check goodput >'$work/said' && grep -q '^2 counts compared' '$work/said'"
 check "--check refuses an unknown row" fails 1 "no row 'nope'" counts --check nope
-check "--check refuses settings that differ from the table's settings" fails 1 "made with another tokens" counts --check -n 5
+check "--check refuses settings that differ from those of the table" fails 1 "made with another tokens" counts --check -n 5
 sed 's/"hash":.*/"hash": "0"/' "$work/one.json" >"$work/results/s.json"
-check "--check refuses a model that differs from the table's model" fails 1 "made with another target" counts --check
+check "--check refuses a model that differs from that of the table" fails 1 "made with another target" counts --check
 printf '{}' >"$work/results/s.json"
 check "--check refuses a file that is not a table" fails 1 "is not a suite.s table" counts --check
 rm "$work/results/s.json"
