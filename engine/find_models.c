@@ -25,7 +25,7 @@ enum {
     MANIFEST_LIMIT = 1 << 20,
 };
 
-/* State of a search. */
+/* Holds the state of a search. */
 struct search {
     struct esp_found_models *found;
     struct esp_int_map visited; /* visited folders; the keys are hashes of device and inode */

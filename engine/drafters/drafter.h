@@ -40,7 +40,7 @@ struct esp_expected;   /* a text that the answer is expected to resemble: see fo
 struct esp_respelling; /* two vocabularies: see respell.h */
 struct esp_recycled; /* tokens that the target found likely after each token: see recycled.h */
 
-/* Results of both models for the token before the root, from the last iteration. The draft's
+/* Holds the last iteration's results of both models for the token before the root. The draft's
  * rows are in the order of expansion. If a pass computed the token before the root separately,
  * row `capacity` belongs to this token. */
 struct esp_look_back {
@@ -81,7 +81,7 @@ struct esp_draft_context {
 
 /* Holds the data of a session that drafters read and write. */
 struct esp_draft {
-    /* These are set when the settings change. */
+    /* The following members are set when the settings change. */
     struct esp_tree_builder *tree;
     const struct esp_params *params;   /* this drafter's parameters */
     void *state;                       /* (ops->state_size) state of this drafter, zeroed before
@@ -92,7 +92,7 @@ struct esp_draft {
     bool greedy;                       /* the temperature is 0 */
     struct esp_draft_context *context; /* NULL if the drafter requests no data */
 
-    /* These are set for each iteration. */
+    /* The following members are set for each iteration. */
     struct esp_sampling sampling; /* how logits become q, at the draft's temperature */
     int seen;                     /* number of tokens to which the root attends: all, or a
                                    * window */

@@ -41,8 +41,8 @@ struct cli_contest {
     void *user;
 };
 
-/* Opens a session for each of `specs` (NULL-terminated). The first must be "ar" (plain
- * decoding). It is an error if this cannot be opened. If any other spec cannot be opened,
+/* Opens a session for each of `specs` (NULL-terminated). The first spec must be "ar" (plain
+ * decoding), and it is an error if "ar" cannot be opened. If any other spec cannot be opened,
  * prints the reason on standard error and leaves the spec out. */
 int cli_contest_open(struct cli_contest *contest, struct esp_engine *engine,
                      const struct esp_session_options *session, const char *const *specs,
