@@ -131,13 +131,13 @@ static int parse(struct picture_request *request, int argc, char **argv)
         return USAGE;
     }
     if (!request->look.colours)
-        return fail("pictures have the themes light and dark");
+        return fail("--theme takes light or dark");
     const bool for_page =
         strcmp(request->format, "png") == 0 || strcmp(request->format, "pdf") == 0;
     if (request->width > 0 && !for_page)
         return fail("--convert needs --format png or --format pdf");
     if (!for_page && strcmp(request->format, "dot") != 0 && strcmp(request->format, "svg") != 0)
-        return fail("pictures have the formats dot, svg, png and pdf");
+        return fail("--format takes dot, svg, png or pdf");
     return -1;
 }
 
