@@ -81,8 +81,8 @@ static int read_merge(struct esp_bpe *bpe, const cJSON *item, int *rank, char *t
         left_length = strlen(left);
     }
     if (left_length == 0 || !*right || (cJSON_IsString(item) && strchr(right, ' ')))
-        return esp_fail(err, errlen, ESP_E_FORMAT, "merge %d of model.merges must be two tokens",
-                        *rank);
+        return esp_fail(err, errlen, ESP_E_FORMAT,
+                        "merge %d of model.merges must be two tokens", *rank);
     return add_merge(bpe, (*rank)++, left, left_length, right, strlen(right), text, err,
                      errlen);
 }
