@@ -25,7 +25,7 @@ enum {
     MANIFEST_LIMIT = 1 << 20,
 };
 
-/* State of a search. */
+/* Holds the state of a search. */
 struct search {
     struct esp_found_models *found;
     struct esp_int_map visited; /* visited folders; the keys are hashes of device and inode */
@@ -127,7 +127,7 @@ static void read_family(struct esp_found_model *model)
     esp_json_close(&json);
 }
 
-/* Returns the size of the weights in a folder; 0 means it has none. */
+/* Returns the size of the weights in a folder, or 0 if the folder has no weights. */
 static int64_t weights_of(const char *folder)
 {
     struct dirent **entries;
@@ -162,8 +162,8 @@ static bool add_folder(struct search *s, const char *path, const char *name)
     return model != NULL;
 }
 
-/* Returns the number of this part of a split file, "NAME-00002-of-00003.gguf"; 0 means the file
- * is not split. */
+/* Returns which part of a split file this is: 2 for "NAME-00002-of-00003.gguf". Returns 0 if
+ * the file is not split. */
 static int part_of(const char *name)
 {
     int part = 0, parts = 0, end = 0;
@@ -245,7 +245,7 @@ void esp_found_model_look(struct esp_found_model *model)
     esp_stored_close(set);
 }
 
-/* ------------------------------------------------------------------ any folder */
+/* ------------------------------------------------------------------ folders with models */
 
 static void look_into(struct search *s, const char *folder, const char *name, int depth);
 
@@ -407,7 +407,7 @@ static void look_through_ollama(struct search *s, const char *models)
         each_entry(s, manifests, "", look_at_manifest);
 }
 
-/* ------------------------------------------------------------------ all places */
+/* ------------------------------------------------------------------ search in all places */
 
 /* Writes the folder that an environment variable names to `path`. If the variable is not set,
  * writes a folder below the home folder. Returns false if there is no home folder either. */
@@ -572,7 +572,7 @@ static bool read_vocabulary(struct esp_found_model *model, char *err, size_t err
     return true;
 }
 
-/* Compares two vocabularies. Does not read which tokens end a text, because these tokens hardly
+/* Compares two vocabularies. Ignores which tokens end a text, because these tokens hardly
  * change the result. */
 static bool compare_vocabularies(const struct esp_found_model *target,
                                  struct esp_found_model *draft, char *err, size_t errlen)
@@ -597,8 +597,8 @@ static bool compare_vocabularies(const struct esp_found_model *target,
     return status == ESP_OK;
 }
 
-/* For a draft model with another vocabulary: writes how many of the target's tokens it has, and
- * how this changes the acceptance rate. */
+/* Writes how many of the target's tokens a draft model with another vocabulary has, and how
+ * this changes the acceptance rate. */
 static void expect(const struct esp_found_model *target, const struct esp_found_model *draft,
                    char *why, size_t size)
 {

@@ -28,15 +28,15 @@ struct esp_found_model {
     const char
         *source;     /* "built-in", "ESPALIER_MODELS", "Hugging Face", "LM Studio", "ollama" */
     bool gguf;       /* true: a GGUF file; false: a folder */
-    int64_t bytes;   /* size of its weights */
+    int64_t bytes;   /* size of the weights */
     char family[32]; /* model_type of config.json; "" if unknown */
     char dtype[16];  /* type of most numbers in a GGUF file; "" if unknown */
     char problem[200];   /* why a GGUF file cannot be used, or "" */
     int tokens;          /* size of the vocabulary; 0 means not read yet */
     uint64_t vocabulary; /* hash of the vocabulary */
-    /* Set by esp_draft_fits() for a draft with another vocabulary: how many of the target's
-     * tokens it has, and what fraction of a sample text consists of these tokens. Otherwise
-     * both are 0. */
+    /* esp_draft_fits() sets these members for a draft with another vocabulary; otherwise both
+     * are 0. `shared`: how many of the target's tokens the draft has. `text_share`: the
+     * fraction of a sample text that consists of these tokens. */
     int shared;
     double text_share;
 };

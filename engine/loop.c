@@ -29,8 +29,9 @@
 /* On an asynchronous device, a call that submits a stage returns before the stage has run. When
  * the accepted path is back on the host, all earlier work is done, and the device's own time
  * stamps give the times of the first stages. They also give the time at which stage `select`
- * started, and this function sets *start to it. *start and `begun`, the start of the iteration,
- * are times of the host's clock. Time spent in the observer is not part of any stage. */
+ * started. This function sets *start to that time. *start and `begun`, the start of the
+ * iteration, are times of the host's clock. Time spent in the observer is not part of any
+ * stage. */
 static void read_marks(struct esp_session *s, double begun, double *start)
 {
     struct esp_backend *backend = s->engine->backend;
@@ -60,7 +61,7 @@ static void stage_done(struct esp_session *s, enum esp_stage stage, double *star
         esp_session_mark(s, 2 * (int)stage + 2);
 }
 
-/* Selects a token like plain decoding, but without using the session's random numbers. */
+/* Selects a token as plain decoding does, but without using the session's random numbers. */
 static int choose_plainly(struct esp_session *s)
 {
     const double u = 0.5;
@@ -73,10 +74,10 @@ static int choose_plainly(struct esp_session *s)
                       : s->ops->sample(s->p, &row, &u, 1, 1, NULL, 0, &token, &value, ESP_NOW);
 }
 
-/* Runs a pass over the token at `position` and the tokens before it, in reverse order. Their
- * rows are the rows after the text in the cache, which the next iteration overwrites. The pass
- * uses different tokens, because in a mixture of experts copies of one token would all use the
- * same experts. The pass would then be faster than a pass over a tree. */
+/* Runs a pass over the token at `position` and the tokens before it, in reverse order. The pass
+ * writes to the cache rows after the text, which the next iteration overwrites. The pass uses
+ * different tokens, because in a mixture of experts copies of one token would all use the same
+ * experts. The pass would then be faster than a pass over a tree. */
 static int pass_over(struct esp_session *s, struct esp_kv_cache *c, int position, int rows,
                      struct esp_rows *logits)
 {
@@ -131,8 +132,8 @@ void esp_session_warm(struct esp_session *s)
  * token. The pass writes the root's row, which the verify pass will write again with the same
  * values. A plain step is timed in iterations 0 (after a warm-up pass), 1, 2, 4, 8 ..., to get
  * an early result, and then once every ESP_BASELINE_EVERY iterations. If an iteration takes as
- * long as a plain step, the timed steps take about 3 % of the time; if it takes twice as long,
- * they take half as much. Passes over the start of a text are faster than average. The samples
+ * long as a plain step, the timed steps take about 3 % of the time; if an iteration takes twice
+ * as long, about 1.5 %. Passes over the start of a text are faster than average. The samples
  * are therefore spread over the whole text, as the iterations are. */
 static int measure_baseline(struct esp_session *s)
 {

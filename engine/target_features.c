@@ -70,7 +70,7 @@ void esp_features_cut(struct esp_features *f, int end)
         f->count = end > f->first ? end - f->first : 0;
 }
 
-/* Drops the positions before `begin`. */
+/* Drops the states of all positions before `begin`. */
 static void forget(struct esp_features *f, int begin)
 {
     const int gone = begin - f->first < f->count ? begin - f->first : f->count;

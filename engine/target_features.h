@@ -29,7 +29,7 @@ int esp_features_open(struct esp_features *features, struct esp_backend *backend
 void esp_features_close(struct esp_features *features, const struct esp_backend_ops *ops);
 
 /* Returns a request to store the hidden states of the target's next pass. That pass has `rows`
- * rows. States that are already stored stay. The request is valid until the next call. */
+ * rows. States that are already stored are kept. The request is valid until the next call. */
 const struct esp_states *esp_features_ask(struct esp_features *features, int rows);
 
 /* Stores `count` states of the last requested pass. Row which[i] of the pass (row i if `which`

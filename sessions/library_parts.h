@@ -61,7 +61,7 @@
     X(FORGET_SEEN, "UPDATE session SET seen = 0, indexed = x'' WHERE id = ?1 OR ?1 = 0")       \
     X(OPTIMIZE, "INSERT INTO words(words) VALUES('optimize')")
 
-/* The name of a table, and the statement that creates it. */
+/* Holds the name of a table and the SQL statement that creates the table. */
 typedef const char *const esp_library_table[2];
 
 /* Tables that old and new libraries have in common. */

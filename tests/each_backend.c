@@ -50,8 +50,8 @@ struct esp_backend *open_cuda(void)
     return open_one(&esp_backend_cuda);
 }
 
-/* Returns the value of ESPALIER_ISA when the program began. A failing test leaves the variable
- * changed, so the value is stored. */
+/* Returns the value that ESPALIER_ISA had when the program began. The value is stored, because
+ * a failing test leaves the variable changed. */
 static const char *isa_from_outside(void)
 {
     static char *isa;

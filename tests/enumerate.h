@@ -60,12 +60,12 @@ void rig_reset(struct rig *rig);
  * with the random decisions of rig->all. */
 void rig_run(struct rig *rig, const struct esp_verifier_ops *rule);
 
-/* Writes the tokens on the path from the root to `node`, without the root's token. Returns how
- * many there are. */
+/* Writes the tokens on the path from the root to `node`, without the root's token. Returns the
+ * number of these tokens. */
 int rig_path(const struct rig *rig, int node, int32_t *tokens);
 
 /* Writes the tokens that the verifier committed: the accepted path and the bonus token. Returns
- * how many there are. */
+ * the number of these tokens. */
 int rig_output(const struct rig *rig, int32_t *tokens);
 
 #endif

@@ -27,7 +27,7 @@ struct foreign {
     char old[TOKENS][LONGEST]; /* texts of the old tokens */
 };
 
-/* Decodes a token of a byte-level vocabulary to bytes. Returns how many bytes there are. */
+/* Decodes a token of a byte-level vocabulary to bytes. Returns the number of bytes. */
 static int bytes_of(const char *text, char *out)
 {
     int n = 0;

@@ -61,7 +61,7 @@ static double number_of(char letter, const struct esp_tree *tree, int node)
     }
 }
 
-/* A text to which sentences are appended. */
+/* Holds a text to which sentences are appended. */
 struct text {
     char *to;
     size_t size;

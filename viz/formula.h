@@ -21,7 +21,7 @@
  */
 bool esp_item_of(enum esp_list list, const char *spec, struct esp_item *item);
 
-/* Writes the test of a node as a formula; "" if the node was neither tested nor drawn. */
+/* Writes the test of a node as a formula, or "" if the node was neither tested nor drawn. */
 void esp_formula_text(char *text, size_t size, const struct esp_iteration *it, int node);
 
 /* Returns the probability that the verifier accepts one of the children of `node`. This is the

@@ -2,8 +2,8 @@
  *
  *     <|im_start|>ROLE\nTEXT<|im_end|>\n
  *
- * Chat templates differ in the system prompt that they write if none is given, and in
- * reasoning: some drop the reasoning of earlier answers, some begin an answer with <think>.
+ * If no system prompt is given, each chat template writes a different one. Some templates also
+ * drop the reasoning of earlier answers, and some begin an answer with <think>.
  */
 #include "engine/chat/chat_format.h"
 

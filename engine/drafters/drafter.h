@@ -18,15 +18,14 @@
 #include "engine/support/rng.h"
 #include "engine/tree.h"
 
-/* The ways in which a drafter can draw children. A verifier is lossless only with some of
- * them. */
+/* Says how a drafter draws children. A verifier is lossless only with some of these draws. */
 enum esp_draws {
     ESP_DRAW_TOPK = 1, /* the likeliest tokens, deterministic */
     ESP_DRAW_IID = 2,  /* independent samples; duplicates are counted in `copies` */
     ESP_DRAW_SWOR = 4, /* sampled without replacement, in order */
 };
 
-/* A child that could be added to the tree. */
+/* Describes a child that a drafter could add to the tree. */
 struct esp_candidate {
     int32_t parent, token, at; /* at: index in drawing order */
     float q, cumulative_log_q;
@@ -41,9 +40,9 @@ struct esp_expected;   /* a text that the answer is expected to resemble: see fo
 struct esp_respelling; /* two vocabularies: see respell.h */
 struct esp_recycled; /* tokens that the target found likely after each token: see recycled.h */
 
-/* Results of both models for the token before the root, from the last iteration. The draft's
+/* Holds the last iteration's results of both models for the token before the root. The draft's
  * rows are in the order of expansion. If a pass computed the token before the root separately,
- * its row is `capacity`. */
+ * row `capacity` belongs to this token. */
 struct esp_look_back {
     int length;                    /* the results are for a text of this many tokens */
     struct esp_rows *p;            /* (1, vocabulary) the target's distribution */
@@ -52,12 +51,13 @@ struct esp_look_back {
     struct esp_rows *q;            /* (capacity + 1, vocabulary) the draft's distributions */
     struct esp_rows *draft_states; /* (capacity + 1, hidden) the draft's states after the final
                                       norm */
-    /* The row of q and draft_states for that token, or -1. The draft's next pass overwrites
-     * these rows. */
+    /* Row of q and draft_states for the token before the root; -1 if there is none. The draft's
+     * next pass overwrites these rows. */
     int draft_row;
 };
 
-/* Data that a drafter gets only if its member `asks` has the flag. */
+/* Flags of a drafter's member `asks`. A drafter gets the data of a flag only if the flag is
+ * set. */
 enum esp_asks {
     ESP_ASK_COSTS = 1,     /* calibration and costs */
     ESP_ASK_PAIR = 2,      /* a name for this pair of models, under which the drafter stores
@@ -79,9 +79,9 @@ struct esp_draft_context {
     const struct esp_respelling *respelling; /* NULL: the draft predicts the target's tokens */
 };
 
-/* The data of a session that drafters read and write. */
+/* Holds the data of a session that drafters read and write. */
 struct esp_draft {
-    /* These are set when the settings change. */
+    /* The following members are set when the settings change. */
     struct esp_tree_builder *tree;
     const struct esp_params *params;   /* this drafter's parameters */
     void *state;                       /* (ops->state_size) state of this drafter, zeroed before
@@ -90,17 +90,18 @@ struct esp_draft {
                                       * enum esp_draws */
     double temperature;                /* the output's sampling temperature */
     bool greedy;                       /* the temperature is 0 */
-    struct esp_draft_context *context; /* NULL means the drafter requests nothing */
+    struct esp_draft_context *context; /* NULL if the drafter requests no data */
 
-    /* These are set for each iteration. */
+    /* The following members are set for each iteration. */
     struct esp_sampling sampling; /* how logits become q, at the draft's temperature */
-    int seen;                     /* how many tokens the root attends to: all, or a window */
-    int max_depth;                /* maximum depth of a node, from the limits of context and
+    int seen;                     /* number of tokens to which the root attends: all, or a
+                                   * window */
+    int max_depth;                /* maximum depth of a node, limited by context and output
                                      length */
     const int32_t *text;          /* (text_length) committed tokens, root last */
     int text_length;
 
-    /* Passes set these. */
+    /* Passes set the following members. */
     /* (count, k): the likeliest tokens after each node of the last esp_draft_expand(), and
      * their q. */
     int32_t *top_token;
@@ -121,14 +122,14 @@ enum { ESP_MAX_TOP = 64 }; /* maximum children of a node */
 
 /* Runs one draft pass over `count` nodes (the root, or nodes with expanded parents). Computes
  * their next-token distributions, sets their confidence and writes the k (1..ESP_MAX_TOP)
- * likeliest tokens to top_token and top_q. With k = 0, the caller must next draw below these
- * nodes. The pass and the draws then wait for the device only once, and the confidence is set
- * by the draws. Returns 0 or a negative status. */
+ * likeliest tokens to top_token and top_q. With k = 0, the caller must draw children of these
+ * nodes next. The pass and the draws then wait for the device only once, and the draws set the
+ * confidence. Returns 0 or a negative status. */
 int esp_draft_expand(struct esp_draft *draft, const int32_t *nodes, int count, int k);
 
 /* Expands the root as esp_draft_expand() does, for drafters with ESP_ASK_PAST. If `before` is
  * set, the pass also computes the token before the root, into row `capacity` of q and of
- * draft_states; the text must then have at least two tokens. esp_draft_paths() reuses this pass
+ * draft_states. The text must then have at least two tokens. esp_draft_paths() reuses this pass
  * for the root. */
 int esp_draft_expand_root(struct esp_draft *draft, bool before);
 
@@ -140,8 +141,9 @@ int esp_draft_own(struct esp_draft *draft, const struct esp_respelling *respelli
 
 /* Draws one child below each of `count` expanded nodes. ESP_DRAW_IID: a parent may occur
  * several times; a token drawn again is counted as a copy. ESP_DRAW_SWOR: each parent occurs
- * once, and its earlier children are excluded. children[i] becomes the node, or -1 if no token
- * is left to draw (or the tree is full, which a drafter must prevent by counting draws). */
+ * once, and its earlier children are excluded. Sets children[i] to the new node, or to -1 if no
+ * token is left to draw. It is also -1 if the tree is full, which a drafter must prevent by
+ * counting draws. */
 int esp_draft_draw(struct esp_draft *draft, const int32_t *parents, int count,
                    enum esp_draws how, int32_t *children);
 
@@ -159,7 +161,7 @@ void esp_draft_layer_done(struct esp_draft *draft);
 
 /* ------------------------------------------------------------------ shared growth rules */
 
-/* The rule of a drafter that decides layer by layer. If draft->draws is ESP_DRAW_SWOR,
+/* Describes how a drafter grows its tree layer by layer. If draft->draws is ESP_DRAW_SWOR,
  * children are drawn without replacement and none is cut; otherwise they are the likeliest
  * tokens. */
 struct esp_layer_rule {
@@ -172,7 +174,7 @@ struct esp_layer_rule {
     int budget;       /* maximum nodes in the tree */
     double log_least; /* nodes with a lower cumulative log q are not expanded; -INFINITY: no
                          limit */
-    bool cut;         /* also cut such nodes, except the draft's first guess (draft_root) */
+    bool cut;         /* such nodes are also cut, except the draft's first guess (draft_root) */
     bool draft_root;  /* the root gets a single child, as the papers literally say */
 };
 
@@ -184,7 +186,7 @@ struct esp_layer_rule {
  * tokens. Each node must get at least one child. */
 int esp_draft_grow(struct esp_draft *draft, const struct esp_layer_rule *rule);
 
-/* The rule of a drafter with a fixed number of children per depth. If children are sampled,
+/* Describes a tree with a fixed number of children per depth. If children are sampled,
  * every path splits into width[i] paths at depth i, and each of these paths draws its own
  * token. Paths with the same tokens share nodes. Otherwise a node at depth i gets its width[i]
  * likeliest children. */
@@ -206,7 +208,7 @@ static inline int esp_chain_widths(int width[ESP_MAX_LEVELS], int levels)
 
 /* Grows the tree by a path rule, one pass per depth; draft->draws says how children are drawn.
  * If sampled paths do not fit in the tree, the last draws are left out. Every draw counts as a
- * node for this limit, so that it never depends on the tokens drawn. */
+ * node for this limit, so the limit never depends on which tokens are drawn. */
 int esp_draft_paths(struct esp_draft *draft, const struct esp_path_rule *rule);
 
 /* Grows the tree by SALF (salf-talf, alg. 2): expands the likeliest nodes anywhere in the
@@ -236,8 +238,8 @@ int esp_draft_offer(struct esp_draft *draft, const struct esp_candidate *candida
 /* Operations of a drafter that chooses the shape of each tree. The drafter reads a file that
  * was trained for this pair of target and draft model. */
 struct esp_chooser_ops {
-    /* With such a drafter, `draft_temp auto` is not learned. It is the output's temperature, or
-     * this value if it is higher. */
+    /* With such a drafter and `draft_temp auto`, the draft temperature is not learned. It is
+     * the output's temperature, or `least_draft_temp` if that is higher. */
     double least_draft_temp;
     /* Loads the data that the drafter needs for this engine's models, this verifier and these
      * parameters. The session calls this function whenever one of them has changed. On failure,
@@ -286,8 +288,8 @@ struct esp_drafter_ops {
     void (*finish)(struct esp_draft *draft);
     /* Learns from the iteration; NULL means it does not learn. */
     void (*adapt)(struct esp_draft *draft, const struct esp_iteration *iteration);
-    /* Writes the controller's values to `after` of the gauges, and returns how many there are.
-     * NULL means there are none. */
+    /* Writes the controller's current values to member `after` of the gauges. Returns the
+     * number of gauges. NULL means there are none. */
     int (*gauges)(const struct esp_draft *draft, struct esp_gauge *gauges);
 };
 

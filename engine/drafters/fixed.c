@@ -25,7 +25,7 @@ static const struct esp_param params[] = {
 static bool expand(const void *drafter, const struct esp_node *node, enum esp_reason *reason)
 {
     const struct esp_params *values = drafter;
-    /* With root=draft, the paper's literal form, the draft's first guess has depth 0. */
+    /* With root=draft, as the paper literally says, the draft's first guess has depth 0. */
     int depth = node->depth - (int)esp_param(values, ROOT);
     *reason = ESP_REASON_DEPTH;
     return depth < (int)esp_param(values, D);

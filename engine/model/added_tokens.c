@@ -2,11 +2,11 @@
  *
  * The tokens' texts form a trie of bytes in one hash table: (node, byte) -> child, and (node,
  * END) -> token. At each position the longest token is taken, and the search continues after
- * it. That is also true of a token that must be a single word and is dropped because it is not.
- * These rules, and the effect of lstrip and rstrip on overlapping matches, follow the Hugging
- * Face library (AddedVocabulary::find_matches). As in that library, a token that is searched
- * for in normalized text is normalized first. Therefore, if the normalizer prepends a text, the
- * token is found only after that text.
+ * this token. If the token must be a single word but is not, it is dropped, and the search
+ * still continues after it. These rules, and the effect of lstrip and rstrip on overlapping
+ * matches, follow the Hugging Face library (AddedVocabulary::find_matches). As in that library,
+ * a token that is searched for in normalized text is normalized first. Therefore, if the
+ * normalizer prepends a text, the token is found only after that text.
  */
 #include "engine/model/added_tokens.h"
 
@@ -115,7 +115,7 @@ void esp_added_tokens_free(struct esp_added_tokens *added)
 
 /* ------------------------------------------------------------------ finding */
 
-/* Returns whether this token may be found in text that a user wrote. */
+/* Returns whether it is safe to find this token in text that a user wrote. */
 static bool is_harmless(const struct esp_token *token, const char *const *marks)
 {
     if (token->flags & ESP_TOKEN_SPECIAL)

@@ -81,8 +81,8 @@ static int read_merge(struct esp_bpe *bpe, const cJSON *item, int *rank, char *t
         left_length = strlen(left);
     }
     if (left_length == 0 || !*right || (cJSON_IsString(item) && strchr(right, ' ')))
-        return esp_fail(err, errlen, ESP_E_FORMAT, "merge %d of model.merges is not two tokens",
-                        *rank);
+        return esp_fail(err, errlen, ESP_E_FORMAT,
+                        "merge %d of model.merges must be two tokens", *rank);
     return add_merge(bpe, (*rank)++, left, left_length, right, strlen(right), text, err,
                      errlen);
 }
@@ -102,7 +102,7 @@ static size_t longest_merge(const cJSON *merges)
     return longest;
 }
 
-/* Older files write an empty text for a member that is not set. With byte fallback, the unknown
+/* In older files, a member that is not set has an empty string. With byte fallback, the unknown
  * token may be set, because it is never needed. */
 int esp_bpe_check(const cJSON *model, bool *byte_fallback, char *err, size_t errlen)
 {
@@ -151,7 +151,7 @@ static int by_score(const void *a, const void *b)
 /* Returns the number of positions at which `id` can be split. If the table of merges is already
  * allocated, also adds every pair of tokens that makes `id`. Each position costs a hash of the
  * whole token, so a very long token could take minutes. Therefore tokens of more than
- * LONGEST_SCORED bytes are left out. No known vocabulary has any. */
+ * LONGEST_SCORED bytes are left out. No known vocabulary has such tokens. */
 static size_t add_pairs(struct esp_bpe *bpe, int32_t id, int32_t rank)
 {
     const struct esp_token *token = &bpe->vocabulary->tokens[id];

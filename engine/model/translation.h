@@ -21,8 +21,8 @@
  *  - Some tokenizers add a space before a text. Here only the target's tokenizer does so. The
  *    draft reads exactly the bytes of the target's tokens.
  *
- * If too few tokens are shared, drafters/respell.c is used instead. It encodes the text that
- * the draft generates with the target's tokenizer.
+ * If too few tokens are shared, drafters/respell.c is used instead. The draft then generates
+ * text, and the target's tokenizer encodes this text.
  */
 #ifndef ESP_TRANSLATION_H
 #define ESP_TRANSLATION_H
@@ -38,7 +38,8 @@ struct esp_translation {
     int32_t *begin;   /* (tokens + 1) For token t of the target, the draft reads the tokens
                          spelled[begin[t]] to spelled[begin[t + 1] - 1], at least one. */
     int32_t *spelled; /* (begin[tokens]) tokens of the draft */
-    int32_t lead;     /* the draft's token before every text, if the target has none; else -1 */
+    int32_t lead;     /* token that the draft reads before every text, if the target has none;
+                       * else -1 */
     int shared;
     int32_t *output_token; /* (shared) the shared tokens, as ids of the target, ascending */
     int32_t *output_row;   /* (shared) the draft's token for each output_token, all different */

@@ -22,15 +22,15 @@ struct esp_action {
     int paths, stem, branch; /* K, L1, L2 */
 };
 
-/* The first function returns the action with number 0..ESP_ACTIONS-1. The second function
- * returns the number of an action. */
+/* The first function returns the action with index 0..ESP_ACTIONS-1. The second function
+ * returns the index of an action. */
 struct esp_action esp_action_at(int index);
 int esp_action_index(struct esp_action action);
 
 /* Returns whether the action is canonical. */
 bool esp_action_canonical(int index);
 
-/* Returns the number of the canonical action with the same tree. */
+/* Returns the index of the canonical action with the same tree. */
 int esp_action_same(struct esp_action action);
 
 /* Returns the maximum number of rows in the target's pass: 1 + L1 + K L2. There are fewer if

@@ -18,7 +18,7 @@
 struct esp_loss_weights {
     double cls, reg, distil;
     int top;     /* number of likeliest tokens in `distil` */
-    bool smooth; /* the distance of the features is smooth L1; else it is L1 */
+    bool smooth; /* true: the distance of the features is smooth L1; false: L1 */
 };
 
 enum { ESP_LOSS_DEPTHS = 16 };

@@ -58,7 +58,8 @@ static int time_pass(struct esp_sampler *s, struct esp_kv_cache *c, struct esp_r
     return ESP_OK;
 }
 
-/* Makes the cache's text `length` tokens long. Later calls find a checkpoint at this length. */
+/* Cuts or extends the cache's text to `length` tokens. Later calls find a checkpoint at this
+ * length. */
 static int go_to(struct esp_sampler *s, struct esp_kv_cache *c, int length)
 {
     esp_kv_cache_cut(c, length);

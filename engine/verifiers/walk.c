@@ -5,15 +5,15 @@
  * leaf's row is turned into probabilities only if the bonus token is drawn from it. p and q are
  * computed with the same sampling settings.
  *
- * Why the walk is exact: the token that `solve` returns follows p at its node, given all tokens
- * above the node. This holds whether the token is one of the children or not
+ * Why the walk is exact: the token that `solve` returns has the distribution p of its node,
+ * given all tokens above the node. This holds whether the token is one of the children or not
  * (delayed-tree-expansion, sec. 3.2). Therefore the walk may stop at a token that is not a
  * child, or at a node without children.
  *
  * If a node has no q, its children were not drawn but found without the draft model
- * (retrieval.h). Verifiers do not test them: they treat the node as a leaf, and the token
- * after it follows p. If that token happens to be one of the children, the walk continues
- * at this child, and the next token is drawn from p again.
+ * (retrieval.h). Verifiers do not test them: they treat the node as a leaf, and draw the token
+ * after it from p. If that token happens to be one of the children, the walk continues at this
+ * child, and the next token is drawn from p again.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 #include "kernels/status.h"
 #include "engine/verifiers/verifier.h"
 
-static const double NOTHING = 1e-30; /* if a residual's sum is smaller, p equals q (rounded) */
+static const double NOTHING = 1e-30; /* a smaller residual sum is only rounding error */
 
 int esp_verify_open(struct esp_verify *v, struct esp_tree_builder *tree, char *err,
                     size_t errlen)
@@ -55,8 +55,8 @@ void esp_verify_close(struct esp_verify *v)
 
 /* ------------------------------------------------------------------ probabilities */
 
-/* Looks up the probabilities of the tokens of all nodes whose parent has a row, that is,
- * row_of[parent] >= 0. Writes them to `numbers`, in ascending order of nodes. */
+/* Looks up the probability of a node's token, for every node with row_of[parent] >= 0 (its
+ * parent has a row). Writes the probabilities to `numbers`, in ascending order of nodes. */
 static int look_up(struct esp_verify *v, struct esp_rows *rows, const int32_t *row_of,
                    double *numbers, enum esp_delivery when)
 {
@@ -72,7 +72,7 @@ static int look_up(struct esp_verify *v, struct esp_rows *rows, const int32_t *r
     return n ? v->ops->gather(rows, v->which, v->token, n, numbers, when) : ESP_OK;
 }
 
-/* Sets of[u] to the number that look_up() wrote for node u, or to NaN if it wrote none. */
+/* Sets `of[u]` to the number that look_up() wrote for node u, or to NaN if it wrote none. */
 static void spread(const struct esp_verify *v, const int32_t *row_of, const double *numbers,
                    double *of)
 {
@@ -357,7 +357,8 @@ static int keep_all_scores(struct esp_verify *v)
 }
 
 /* If a token does not come from the draft model, but the draft model's q after its parent is
- * known, the verifier tests the token with that q. These nodes then show this q. */
+ * known, the verifier tests the token with that q. The nodes of such tokens then show that
+ * q. */
 static void show_tested_q(const struct esp_verify *v)
 {
     struct esp_tree *tree = &v->tree->tree;

@@ -246,7 +246,7 @@ static float *out_of(const struct part *b, int row)
     return s->o + (size_t)row * s->out + b->column;
 }
 
-/* Computes the update and the output of a row from what it read from the state. */
+/* Computes the update and the output of a row from its products with the state. */
 static void update_row(const struct part *b, int row)
 {
     const struct esp_cpu_pass *p = b->p;
@@ -341,7 +341,7 @@ static void do_parts(void *step, int part, int thread)
         do_part(p, thread, i / blocks, i % blocks);
 }
 
-/* Writes the mixer's output for the i-th row with which the pass continues. */
+/* Writes the mixer's output for the i-th row that later layers need. */
 static void put_out(void *step, int i)
 {
     const struct esp_cpu_pass *p = step;

@@ -19,7 +19,7 @@
 
 enum { LARGE = 16 << 20 };
 
-/* ------------------------------------------------------------------ the walk */
+/* ------------------------------------------------------------------ the walk over the model */
 
 struct packer {
     char *memory; /* NULL while sizes are measured */
@@ -32,7 +32,8 @@ struct packer {
     bool pairs;                            /* BF16 matrices are packed for tiles */
     bool any_pairs, any_blocks, any_small; /* any_small: weights of fewer than 8 bits */
     unsigned block_types;                  /* bit t is set if a matrix has quantised type t */
-    char *stored;                          /* (threads, room) bytes for rows in stored form */
+    char *stored;                          /* (threads, room) bytes: rows as the file stores
+                                            * them */
     size_t room;
     /* The following members are used only with a memory limit. */
     struct esp_cpu_stream *stream;
@@ -186,8 +187,8 @@ static bool is_computed_here(const struct packer *p, enum esp_rank_kind kind)
     return !p->plan->by_layers || esp_rank_plan_owner(p->plan, p->layer) == p->rank;
 }
 
-/* Packs the rows of a matrix whose outputs this rank computes. `each` is the number of outputs in
- * a unit of the plan, such as a key/value head. */
+/* Packs only the rows of a matrix that give the outputs of this rank. `each` is the number of
+ * outputs in a unit of the plan, such as a key/value head. */
 static void pack_part_of(struct packer *p, struct esp_packed *w, const struct esp_tensor *t,
                          const struct esp_tensor *bias, enum esp_rank_kind kind, int each)
 {
@@ -341,7 +342,7 @@ void esp_cpu_embedding(const struct esp_cpu_weights *w, int32_t token, float *ou
         esp_cpu_packed_row(w->embedding_head, token, out);
 }
 
-/* ------------------------------------------------------------------ a memory limit */
+/* ------------------------------------------------------------- weights under a memory limit */
 
 /* Returns how many bytes the model needs with `count` streamed layers: weights, buffers and
  * memory for packing. */

@@ -1,7 +1,7 @@
-/* attention.cu - tree attention for exact mode: queries of a batch see the prefix and their own
- * ancestors. Sums always have the same order. Default mode uses attention_mma.cu.
+/* attention.cu - tree attention for exact mode: queries of a batch attend to the prefix and to
+ * their own ancestors. Sums always have the same order. Default mode uses attention_mma.cu.
  *
- * A query sees the cache rows of the prefix, and then those later rows that its list names
+ * A query attends to the cache rows of the prefix, and then to the later rows in its list
  * (embed.cu). All sums follow this order, wherever the rows are in the cache. Keys are
  * processed in tiles of 32, one key per lane. Tiles form chunks of ESP_CUDA_CHUNK keys, and
  * chunks are joined one after the other. So the result for a token is bit-identical whether it
@@ -28,8 +28,8 @@ enum {
     SPARE = 8, /* unused values after a row in shared memory, to avoid bank conflicts */
 };
 
-/* The sums of one query over the keys that have been processed: the largest score, the sum of
- * the weights, and the weighted sum of the values. */
+/* Holds the sums of one query over the keys that have been processed: the largest score, the
+ * sum of the weights, and the weighted sum of the values. */
 template <int DIMS> struct state {
     float top, weight, out[DIMS];
 };
@@ -106,7 +106,7 @@ template <typename T> struct source {
     }
 };
 
-/* Processes a tile for one query, because the queries see different rows in this tile. */
+/* Processes a tile for one query, because the queries attend to different rows of this tile. */
 template <typename T, int DIMS>
 static __device__ void
 gather_tile(const struct esp_cuda_arrays &at, const struct esp_cuda_attend<T> &a,
@@ -173,7 +173,7 @@ static __device__ __forceinline__ struct esp_cuda_query part_of(struct esp_cuda_
 }
 
 /* Computes the tiles of a chunk, or of the sinks, for the queries of a block. Returns the
- * largest number of keys that one of the queries sees. */
+ * largest number of keys to which one of the queries attends. */
 template <typename T, int DIMS>
 static __device__ __forceinline__ int attend(const struct esp_cuda_arrays &at,
                                              const struct esp_cuda_attend<T> &a,
@@ -285,8 +285,8 @@ template <typename T, int DIMS>
 static __global__ void __launch_bounds__(THREADS, DIMS > 4 ? 2 : 4)
     attend_kernel(struct esp_cuda_arrays at, struct esp_cuda_attend<T> a)
 {
-    /* Queries (QUERIES, width), then keys and values of a tile, then keys and values of the
-     * rows of the pass. */
+    /* Contains the queries (QUERIES, width), then the keys and values of a tile, and then the
+     * keys and values of the rows of the pass. */
     ESP_SHARED(float, shared);
     const bool sinks = blockIdx.z == gridDim.z - 1, of_sinks = esp_cuda_of_sinks(at.pass);
     const struct chunks used = {at.pass->shift};

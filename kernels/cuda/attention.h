@@ -1,6 +1,6 @@
-/* attention.h - the code that attention.cu and attention_mma.cu share. It finds the keys that a
- * query sees, computes the keys of the pass itself, and joins the results for parts of the
- * keys.
+/* attention.h - the code that attention.cu and attention_mma.cu share. It finds the keys to
+ * which a query attends, computes the keys of the pass itself, and joins the results for parts
+ * of the keys.
  *
  * The keys of a query are divided among thread blocks ("split-KV"). Each block computes a part
  * of the result. The last block to finish a tile of queries joins the parts. If there are many
@@ -42,14 +42,14 @@ template <typename T> struct esp_cuda_attend {
 
 /* Describes a query: one head of one row of a pass. */
 struct esp_cuda_query {
-    int row, head, length; /* length: keys up to and including its own; 0 if no query exists */
+    int row, head, length; /* length: number of keys up to the query's own; 0: no query */
     int from;              /* the index of the first key that is inside the windows */
     int sinks;             /* number of keys before the gap of the window; 0 without a gap */
     int contiguous;        /* the first `contiguous` keys are cache rows 0, 1, ... */
 };
 
 /* Limits a query to the window of the text (struct esp_window). If the layer's own window is
- * smaller than that window, the query sees no sinks. */
+ * smaller than that window, the query does not attend to the sinks. */
 static __device__ __forceinline__ void esp_cuda_see_window(const struct esp_cuda_arrays &at,
                                                            int window, struct esp_cuda_query &q)
 {
@@ -146,9 +146,9 @@ esp_cuda_place(const struct esp_cuda_attend<T> &a, const struct esp_cuda_query &
     return a.partial + (head * (a.parts + 1) + part) * esp_cuda_part(a.width);
 }
 
-/* Joins the first `used` parts of a query and, if it sees sinks, the part for the sinks. A warp
- * calls this. If the layer has a sink logit, the logit is included in the softmax but adds no
- * value (struct esp_layer). EXP2: the maxima are base-2 logarithms. */
+/* Joins the first `used` parts of a query and, if the query attends to sinks, the part for
+ * them. A warp calls this. If the layer has a sink logit, the logit is included in the softmax
+ * but adds no value (struct esp_layer). EXP2: the maxima are base-2 logarithms. */
 template <bool EXP2, typename T>
 static __device__ void esp_cuda_join_query(const struct esp_cuda_attend<T> &a,
                                            const struct esp_cuda_query &q, int used)

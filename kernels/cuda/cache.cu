@@ -55,7 +55,7 @@ static size_t parts_of(const struct esp_model_desc *d, size_t row, size_t part_b
     return fit > most || least > most ? most : fit > least ? fit : least;
 }
 
-/* Returns the largest number of outputs of a layer's matrix `inputs`. */
+/* Returns how many outputs the widest matrix `inputs` of all layers has. */
 static size_t widest_inputs(const struct esp_model_desc *d)
 {
     size_t most = 0;
@@ -191,8 +191,8 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
         esp_cuda_states_lay_out(arena, &c->states, c->joined_to ? &c->joined_to->states : NULL,
                                 d, rows);
 
-    /* The block that is sent to the device before every pass. The masks come last, because only
-     * a part of them is sent. The plan for recurrent layers is sent separately. */
+    /* This block is sent to the device before every pass. Its masks come last, because only a
+     * part of the masks is sent. The plan for recurrent layers is sent separately. */
     const size_t start = arena->used;
     c->at.pass = esp_cuda_take<struct esp_cuda_pass>(arena, 1);
     c->pass_device = (char *)c->at.pass;

@@ -285,9 +285,8 @@ static int capture_one(struct esp_cuda_cache *c, bool step, int i, int j, size_t
 
 /* Captures graphs for short texts first, because their passes gain most. The memory of a graph
  * is known only after the capture, so the last graph may exceed the limit. Passes over streamed
- * layers get no graph, because they wait for the copies of layers anyway, and because the
- * buffers of these layers change from pass to pass. A pass without a graph launches its kernels
- * one by one. */
+ * layers get no graph. They wait for the copies of layers anyway, and the buffers of these
+ * layers change from pass to pass. A pass without a graph launches its kernels one by one. */
 static int capture_graphs(struct esp_cuda_cache *c)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(c);

@@ -82,8 +82,8 @@ static __device__ __forceinline__ float put(const struct esp_cuda_arrays &at,
 }
 
 /* Writes an output of a row, and starts the norm that may follow. sum: the sum over the warps.
- * For GATED, `sum` is for the output of gate, and `of_up` is for the output of up. All lanes of
- * a warp call this, and together they cover whole tiles. */
+ * For GATED, `sum` is for the output of `gate`, and `of_up` is for the output of `up`. All
+ * lanes of a warp call this, and together they cover whole tiles. */
 template <typename T>
 static __device__ __forceinline__ void
 finish_output(const struct esp_cuda_arrays &at, const struct matmul_args<T> &a, float by,
@@ -150,8 +150,8 @@ static __device__ __forceinline__ void find_factors(const struct esp_cuda_square
             factor[warp + COLUMNS * j] = found[j];
 }
 
-/* The sizes of a block that computes HIGH tiles of outputs for GROUPS groups of 8 rows. Shared
- * memory has room for the operands of DEEP steps. */
+/* Gives the sizes of a block that computes HIGH tiles of outputs for GROUPS groups of 8 rows.
+ * Shared memory has room for the operands of DEEP steps. */
 template <int HIGH, int GROUPS, int DEEP> struct tiling {
     static const int WIDTH = COLUMNS * GROUPS, HEIGHT = ESP_CUDA_TILE * HIGH;
     static const int PIECES =
@@ -177,8 +177,8 @@ template <int HIGH, int GROUPS, int DEEP> struct tiling {
 template <typename T, int HIGH, int GROUPS> struct operands {
     const T *w, *x;       /* the thread's columns of step 0, in the first tile and in row 0 */
     uint32_t row[GROUPS]; /* where the thread's rows of x begin, in units of 8 numbers */
-    int outputs, rows;    /* how many remain, including the first tile and row[0] */
-    size_t eight_rows;    /* numbers between rows i and i + 8 of W */
+    int outputs, rows;    /* number that remains, including the first tile and row[0] */
+    size_t eight_rows;    /* distance between rows i and i + 8 of W, in numbers */
 
     /* These functions begin to copy the thread's operands of a step to `to`. */
     __device__ __forceinline__ void begin_weights(uint4 *to, int step) const
@@ -467,7 +467,7 @@ int esp_cuda_matmul_prepare(struct esp_cuda_backend *backend)
                       : esp_cuda_allow_variants(backend, variants<esp_f16>(), VARIANTS);
 }
 
-/* ------------------------------------------------------------------ after cuBLASLt */
+/* ------------------------------------------------------------------ work after cuBLASLt */
 
 /* Does the work of finish_tiles() for a product that cuBLASLt has written to memory. STORE and
  * ADD only add the bias. LOGITS also fills the columns beyond the model's vocabulary. */

@@ -129,9 +129,9 @@ static struct esp_rank_lap *lap_of(struct esp_ranks *r, int which)
     return lap;
 }
 
-/* Stores the times of an exchange. The last rank to reach an exchange does not wait, so the
- * shortest time that any rank spends in the exchange is the time that the transfer takes.
- * The clocks of different machines are never compared. */
+/* Stores the times of an exchange. The last rank to reach an exchange does not wait. So the
+ * shortest time that any rank spends in the exchange is the time of the transfer. The clocks of
+ * different machines are never compared. */
 static void note_laps(struct esp_ranks *r, const size_t *bytes, const struct esp_rank_said *own)
 {
     struct esp_rank_said said[ESP_MAX_RANKS];

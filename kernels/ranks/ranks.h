@@ -37,8 +37,8 @@ enum {
 
 struct esp_ranks;
 
-/* The functions of a transport. A transport has its own struct for a group, which begins with
- * struct esp_ranks. */
+/* Lists the functions of a transport. A transport has its own struct for a group, which begins
+ * with struct esp_ranks. */
 struct esp_transport {
     const char *name, *summary;
     /* In rank 0: starts the other ranks, each with options->threads threads. */
@@ -116,8 +116,8 @@ int esp_ranks_gather(struct esp_ranks *ranks, const struct esp_rank_gather *gath
 
 /* Copies bytes from rank 0 to all other ranks. */
 int esp_ranks_broadcast(struct esp_ranks *ranks, void *data, size_t bytes);
-/* Copies bytes from one rank to another. All ranks must call this function, but only these two
- * ranks use `data`. */
+/* Copies bytes from one rank to another. All ranks must call this function, but only ranks
+ * `from` and `to` use `data`. */
 int esp_ranks_pass_on(struct esp_ranks *ranks, int from, int to, void *data, size_t bytes);
 
 /* In rank 0: between these calls, the times of all ranks are stored in ranks->times.laps. */

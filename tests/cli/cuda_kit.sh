@@ -13,14 +13,14 @@ shapes() {
     env ESPALIER_CUDA_PLUGIN="$BUILD/emu/libespalier-cuda.so" "$@" "$BUILD/tests/cuda/shapes" --try 0.5b 1b >"$work/out" 2>&1
 }
 check "the program shapes succeeds" shapes
-check "in exact mode, shapes finds every row bit-identical to plain decoding" test \
+check "in exact mode, the program shapes finds that every row is bit-identical to plain decoding" test \
     "$(grep -c 'Exact mode.*: 243 of 243 rows have the bits of plain decoding' "$work/out")" -eq 2
-check "shapes prints the memory that each model uses" test "$(grep -c 'Memory free: [0-9.]* GB before, [0-9.]* GB with' "$work/out")" -eq 8
-check "shapes measures each model in exact mode, too" test "$(grep -c '^Exact mode:$' "$work/out")" -eq 2
-check "the tables of shapes have a prediction beside each measurement" test "$(grep -c '| ms | predicted | MB read |' "$work/out")" -eq 6
+check "the program shapes prints the memory that each model uses" test "$(grep -c 'Memory free: [0-9.]* GB before, [0-9.]* GB with' "$work/out")" -eq 8
+check "the program shapes measures each model in exact mode, too" test "$(grep -c '^Exact mode:$' "$work/out")" -eq 2
+check "the tables of the program shapes have a prediction beside each measurement" test "$(grep -c '| ms | predicted | MB read |' "$work/out")" -eq 6
 shapes ESPALIER_EMU_FAIL=30
-check "if models fail, the exit status of shapes is 1" test $? -eq 1
-check "shapes prints how many models have failed" grep -q '^shapes: 0 passed, 2 failed' "$work/out"
+check "if models fail, the exit status of the program shapes is 1" test $? -eq 1
+check "the program shapes prints how many models have failed" grep -q '^shapes: 0 passed, 2 failed' "$work/out"
 
 program() {
     cat >"$kit/$1"
@@ -80,7 +80,7 @@ check "only the newer nvcc uses a compression that old drivers cannot read" sh -
 plan cuda-kit >"$work/plan"
 check "the kit contains both plugins" grep -q "cp $work/build/libespalier-cuda.so $work/build/libespalier-cuda12.so" "$work/plan"
 plan NVCC12="$work/nvcc-13.0" cuda >"$work/plan"
-check "make refuses a second nvcc that is not of CUDA 12" grep -q "not an nvcc of CUDA 12" "$work/plan"
+check "make refuses a second nvcc that is not from CUDA 12" grep -q "not an nvcc of CUDA 12" "$work/plan"
 plan CI=true check | grep -e "-Xptxas -O0.* -MF " >"$work/plan"
 check "CI compiles CUDA without optimisation by ptxas" test "$(wc -l <"$work/plan")" -gt 20
 check "CI compiles CUDA into a separate folder" test "$(grep -vc -- "-MF $work/build/checked/" "$work/plan")" -eq 0
@@ -95,10 +95,10 @@ run() {
 run check "$work/good.tar"
 check "if all parts of the kit pass, the run succeeds" test $? -eq 0
 check "the summary adds up the results of all parts of the kit" grep -q '^11 passed, 0 failed$' "$work/out"
-check "run check measures no speeds" test "$(grep -c '| rows | ms |' "$work/out")" -eq 0
+check "the command 'run check' measures no speeds" test "$(grep -c '| rows | ms |' "$work/out")" -eq 0
 run bench "$work/bench.tar"
-check "run bench prints the tables of speeds" grep -q '| rows | ms |' "$work/out"
-check "run bench reports a model shape that fails" grep -q "^FAILED    shapes-8b (exit 1): 0 passed, 1 failed" "$work/out"
+check "the command 'run bench' prints the tables of speeds" grep -q '| rows | ms |' "$work/out"
+check "the command 'run bench' reports a model shape that fails" grep -q "^FAILED    shapes-8b (exit 1): 0 passed, 1 failed" "$work/out"
 check "after a model shape has failed, the next shape is still measured" grep -q "^ok        shapes-1b: 1 passed" "$work/out"
 
 program espalier <<'END'
@@ -106,7 +106,7 @@ program espalier <<'END'
 printf 'cpu\n    a processor\ncuda\n    not here: there is no CUDA device here\n'
 END
 run "$work/none.tar"
-check "without a GPU, run says that the backend can use no GPU" grep -q "^the backend can use no GPU of this machine" "$work/out"
+check "without a GPU, a message says that the backend can use no GPU" grep -q "^the backend can use no GPU of this machine" "$work/out"
 check "without a GPU, the run fails" grep -q "^1 passed, 1 failed" "$work/out"
 rm "$work/none.tar"
 program espalier <<'END'
@@ -139,7 +139,7 @@ check "a part for which no time is left is reported" grep -q "^LEFT OUT  d_whole
 check "the tar file has the output of the parts" test \
     "$(tar xOf "$work/bad.tar" espalier-cuda/c_hangs.txt | head -n 1)" = "this is said before it hangs"
 check "the tar file has the summary of all parts" test "$(tar xOf "$work/bad.tar" espalier-cuda/summary.txt | grep -c FAILED)" -ge 2
-check "a run leaves only its tar file" test "$(ls "$work" | grep -c tar)" -eq 3
+check "a run leaves no file except its tar file" test "$(ls "$work" | grep -c tar)" -eq 3
 
 # The output of a part must be shown while the part runs, and must be kept if the run is interrupted.
 program tests/unit/c_hangs <<'END'
@@ -182,7 +182,7 @@ check "a file that is not the tar file of a run is refused" test $? -eq 1
 check "the error message names the refused file" grep -q "^compare: $kit/run is not a tar" "$work/out"
 
 # The prediction for a real model must say that the read rate of memory limits a pass of one row.
-check "shapes predicts the times of a model without the model's weights" env ESPALIER_CUDA_PLUGIN="$BUILD/emu/libespalier-cuda.so" ESPALIER_EMU_SMS=132 \
+check "the program shapes predicts the times of a model without the model's weights" env ESPALIER_CUDA_PLUGIN="$BUILD/emu/libespalier-cuda.so" ESPALIER_EMU_SMS=132 \
     sh -c '"$1" --predict 3000 1700 8b 8b-q4_k_m >"$2"' sh "$BUILD/tests/cuda/shapes" "$work/out"
 check "a predicted pass of one row reaches 50 to 100 % of the read rate" awk -F '|' '
     /of the read rate/ { on = 1 } on && $2 == " 1 " { n++; if ($4 + 0 <= 50 || $4 + 0 >= 100) bad = 1 } /^Kernels/ { on = 0 }

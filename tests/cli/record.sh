@@ -24,7 +24,7 @@ check "an existing file is not overwritten" fails 1 "exists.*--force" $gen -p "$
 check "a recording that was not overwritten stays unchanged" cmp -s "$file" "$work/copy"
 $gen -p "Another" --record "$file" --force >/dev/null
 check "--force overwrites an existing recording" sh -c "! cmp -s $file $work/copy"
-check "the error message names the file in a missing folder" fails 1 "nowhere/a.esp.jsonl" \
+check "if the folder is missing, the error message names the file" fails 1 "nowhere/a.esp.jsonl" \
     $gen -p "$prompt" --record "$work/nowhere/a.esp.jsonl"
 check "if the disk is full from the start, --record fails" fails 1 "No space left" $gen -p "$prompt" --record /dev/full
 

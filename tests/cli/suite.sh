@@ -129,7 +129,7 @@ check "only configurations that depend on the costs are run again at other costs
 sed 's/"[^"]*"/tree/g' "$work/cost/s.csv" >"$work/costs"
 check "the speed is the number of tokens divided by the cost of the passes" awk -F, 'NR > 1 && $3 <= 1 { rows++
     off = $4 * (1 + $3 * $6) / $5; if (off < 0.97 || off > 1.03) { print; bad = 1 } } END { exit bad || rows != 8 }' "$work/costs"
-check "goodput drafts if rows cost nothing, but not if rows are expensive" awk -F, '
+check "drafter goodput drafts if rows cost nothing, but not if rows are expensive" awk -F, '
     $1 == "goodput" { nodes[$3] = $6 } END { exit !(nodes[0] > 3 && nodes[50] < 0.5) }' "$work/costs"
 check "the best of several configurations depends on the cost" test \
     "$(grep -o 'fixed:D=[13]' "$work/cost/s.csv" | sort -u | wc -l)" = 2

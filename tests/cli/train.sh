@@ -35,7 +35,7 @@ if [ -e "$work/parts/checkpoint" ]; then
 else
     check "training succeeds if it ends before the signal" test $code -eq 0
 fi
-check "the head is bit-identical to that of uninterrupted training" cmp "$work/whole/model.safetensors" "$work/parts/model.safetensors"
+check "the head is bit-identical to the head of uninterrupted training" cmp "$work/whole/model.safetensors" "$work/parts/model.safetensors"
 
 $ESPALIER train draft --text "$work/text" -n 500 --length 24 --batch 4 --loss ce -o "$work/draft" --json \
     >"$work/json" 2>/dev/null

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Tests `espalier train selector`, which makes a selector for drafter nde. Training that was
-# interrupted and started again must make the same selector. Each error message must be one sentence.
+# interrupted and started again must make the same selector as uninterrupted training. Each
+# error message must be one sentence.
 . tests/shell.sh
 cp -r engine/models/fairytale-target "$work/target"
 rm -f "$work/target"/nde-*
@@ -39,7 +40,7 @@ $nde --verifier khisti >/dev/null 2>"$work/err"
 check "a selector is used only with its verifier" test $? -eq 1 -a "$(grep -c 'verifier khisti' "$work/err")" = 1
 $nde --temp 0 >"$work/greedy"
 $ESPALIER generate $models -p Once -n 24 --drafter ar >"$work/plain"
-check "at temperature 0 the text is that of plain decoding" cmp -s "$work/greedy" "$work/plain"
+check "at temperature 0 the text equals the text of plain decoding" cmp -s "$work/greedy" "$work/plain"
 printf x >"$file"
 $nde --verifier nss >/dev/null 2>"$work/err"
 check "a damaged selector gives an error message of one line" test $? -eq 1 -a "$(wc -l <"$work/err")" = 1

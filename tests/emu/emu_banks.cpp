@@ -30,7 +30,7 @@ struct access {
     std::array<uintptr_t, lanes> at;
 };
 
-/* The accesses that the running block has made in one function. */
+/* Holds the accesses that the running block has made in one function. */
 struct place {
     std::vector<access> of_warp[most_warps];
     std::array<size_t, most_warps *lanes> made = {}; /* how many accesses each thread made */

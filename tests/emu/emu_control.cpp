@@ -1,5 +1,5 @@
 /* emu_control.cpp - reports the emulator's errors, makes calls fail, counts live handles, and
- * stores the settings that a test makes. */
+ * stores a test's settings. */
 #include "tests/emu/emu_control.h"
 
 #include <csignal>

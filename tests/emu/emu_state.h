@@ -53,8 +53,8 @@ bool emu_live_remove(const void *handle, const char *kind); /* false if it was n
 void emu_memory_open();
 void emu_memory_close();
 
-/* These take and release device memory for the driver's graphs. emu_memory_take() returns false
- * if there is not enough memory. */
+/* These functions take and release device memory for the driver's graphs. emu_memory_take()
+ * returns false if there is not enough memory. */
 bool emu_memory_take(size_t bytes);
 void emu_memory_give_back(size_t bytes);
 

@@ -1,7 +1,7 @@
 /* Tests verifiers at a single node with a small vocabulary. The tests enumerate every draw of
  * the children (weighted by q) and every outcome of the verifier, which runs once for each
  * outcome. The distribution of the token must equal the target's to 1e-12. The acceptance rates
- * and branching probabilities from published formulas must equal those of the verifier. No
+ * and branching probabilities of the verifier must equal the results of published formulas. No
  * verifier may accept more often than the theoretical maximum (the ceiling). */
 #include <math.h>
 #include <stdio.h>

@@ -205,7 +205,8 @@ static struct esp_session *open_session(const char *drafter, const char *verifie
     return session;
 }
 
-/* Returns the largest difference between a measured probability and that of the target. */
+/* Returns the largest difference between a measured probability and the target's
+ * probability. */
 static double difference(const struct seen *seen)
 {
     double want[SEQUENCES] = {0}, worst = 0;

@@ -111,7 +111,7 @@ static void multiply(const struct example *e, const struct esp_cpu_isa *isa, int
 }
 
 /* Rounding changes an activation by at most 2^-16 (16 bits) or 1 / 254 (8 bits) of the largest
- * of its 32 activations. Here, the largest activation is 30 times as large as the other
+ * activation in its block of 32. Here, the largest activation is 30 times as large as the other
  * activations. */
 static void check_against_double(enum esp_dtype dtype, int i, const struct esp_cpu_isa *isa)
 {
@@ -152,7 +152,7 @@ TEST(products_agree_with_double_precision)
 }
 
 /* Returns the next number of rows to test. With tiles, all numbers up to 68 are tested. The
- * last number is ROWS. For so many rows, blocks are unpacked before they are multiplied. */
+ * last number is ROWS. With that many rows, blocks are unpacked before they are multiplied. */
 static int next_rows(const struct esp_cpu_isa *isa, int rows)
 {
     const int step = isa->two_ways ? 1 : rows / 3 + 1;

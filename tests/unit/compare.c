@@ -1,5 +1,6 @@
 /* Tests a comparison of two configurations on one text. The first side writes the text, and
- * both sides see the same contexts. The totals of each side must equal those of a separate run.
+ * both sides draft after the same contexts. The totals of each side must equal the totals of a
+ * separate run.
  */
 #include "engine/compare.h"
 

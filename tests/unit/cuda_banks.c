@@ -1,11 +1,11 @@
 /* cuda_banks.c - tests that the CUDA backend's kernels have few bank conflicts. The emulator
  * counts them.
  *
- * There are two limits for each kernel that multiplies, and for each of its functions that
- * access shared memory. One limits the cycles at the end of a block, where the sums of its
- * warps are added. The other limits the factor by which conflicts slow down all other accesses.
- * The passes have 1, 16 and 64 rows, which fill the blocks, so all lanes make the same
- * accesses. ESPALIER_BANKS=1 prints the counts.
+ * Each kernel that multiplies has two limits, and so has each of its functions that accesses
+ * shared memory. One limits the cycles at the end of a block, where the sums of its warps are
+ * added. The other limits the factor by which conflicts slow down all other accesses. The
+ * passes have 1, 16 and 64 rows, which fill the blocks, so all lanes make the same accesses.
+ * ESPALIER_BANKS=1 prints the counts.
  */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Tests the library, a file that keeps sessions. After any change of a text, the library must
- * have the session's tree of texts, even if the program was killed. Opening a file that is damaged
- * or is not a library must give one error message, and must not change the file. */
+ * have the session's tree of texts, even if the program was killed. Opening a file that is
+ * damaged or is not a library must give one error message, and must not change the file. */
 #include "sessions/library.h"
 
 #include <fcntl.h>
@@ -476,12 +476,12 @@ TEST(two_programs_share_a_library)
     esp_keeper_settle(b.keeper);
     CHECK(count_sessions() == 2);
     CHECK(esp_library_open(&library, kept_path, ESP_LIBRARY_READ, err, sizeof err) == ESP_OK);
-    CHECK(!esp_library_claim(library, 1), "a session can be open only once");
+    CHECK(!esp_library_claim(library, 1), "a session must be open only once");
     CHECK(esp_library_delete(library, 1, err, sizeof err) < 0 &&
               strstr(err, "is open in another"),
           "%s", err);
     esp_keeper_close(a.keeper);
-    CHECK(esp_library_claim(library, 1), "a closed session can be opened again");
+    CHECK(esp_library_claim(library, 1), "opening a closed session must work");
     esp_library_release(library, 1);
     CHECK(esp_library_delete(library, 1, err, sizeof err) == ESP_OK, "%s", err);
     esp_library_close(library);
@@ -546,7 +546,7 @@ TEST(a_file_that_is_not_a_library_is_renamed)
         CHECK(esp_library_open(&library, kept_path, ESP_LIBRARY_READ, err, sizeof err) < 0 &&
                   strstr(err, kept_path),
               "%s", err);
-        CHECK(!is_set_aside(), "a reader does not move the file");
+        CHECK(!is_set_aside(), "a reader must not move the file");
         keep_one();
         CHECK(is_set_aside() && strstr(kept_told, "kept in a new file"), "%s", kept_told);
         CHECK(count_sessions() == 1);
@@ -773,8 +773,8 @@ TEST(a_damaged_session_is_exported_up_to_the_damage)
     kept_end();
 }
 
-/* Changes each byte of each record of a log in turn, and corrects the checksum. When the log is
- * read, it must give a tree or be reported as damaged. */
+/* Changes each byte of each record of a log in turn, and corrects the checksum. Reading the log
+ * must give a tree or report that the log is damaged. */
 TEST(records_are_checked)
 {
     struct esp_library *library;
@@ -872,7 +872,7 @@ TEST(a_damaged_journal_is_renamed)
         close(file);
         load(1, &text, err, sizeof err);
         esp_kept_text_free(&text);
-        CHECK(access(journal, F_OK) == 0, "a reader does not rename the journal");
+        CHECK(access(journal, F_OK) == 0, "a reader must not rename the journal");
         keep_one();
         snprintf(aside, sizeof aside, "%s.unreadable-1", journal);
         CHECK(access(journal, F_OK) < 0 && access(aside, F_OK) == 0, "change %d", i);

@@ -64,7 +64,7 @@ static void close_two(struct two *two)
     esp_tokenizer_close(two->tokenizer[1]);
 }
 
-/* Finds the bytes of a token. Returns how many there are, or 0 for special tokens. */
+/* Finds the bytes of a token. Returns the number of bytes, or 0 for special tokens. */
 static size_t bytes_of(const struct two *two, int i, int32_t token, const char **bytes)
 {
     size_t length = 0;
@@ -111,14 +111,14 @@ static void check_shared(const struct two *two)
         const int32_t token = t->output_token[i], row = t->output_row[i];
         const size_t n = bytes_of(two, 0, token, &a), m = bytes_of(two, 1, row, &b);
         CHECK(i == 0 || t->output_token[i - 1] < token,
-              "the tokens are not in ascending order");
+              "the tokens must be in ascending order");
         CHECK(row < 4096 && !used[row], "row %d of the draft is used for two tokens", row);
         used[row] = true;
         CHECK(n == m && (n == 0 || memcmp(a, b, n) == 0),
               "target token %d and draft token %d have different bytes", token, row);
         CHECK((token == two->end[0]) == (row == two->end[1]),
-              "an end token is shared only with an end token");
-        CHECK(token != esp_tokenizer_prefix(two->tokenizer[0]), "BOS is never drafted");
+              "an end token must be shared only with an end token");
+        CHECK(token != esp_tokenizer_prefix(two->tokenizer[0]), "BOS must never be drafted");
     }
 }
 
@@ -531,9 +531,9 @@ TEST(the_draft_reads_each_token_as_its_own_tokens)
     check_rows(&(struct esp_window){.sinks = 0, .recent = 64}, 400, false);
 }
 
-/* ------------------------------------------------------------------ in a session */
+/* ---------------------------------------------------------------- sessions with such drafts */
 
-/* At temperature 0, the text with this drafter must equal that of plain decoding. */
+/* At temperature 0, the text with this drafter must equal the text of plain decoding. */
 static void check_same_text(struct esp_engine *engine, const char *drafter, int window,
                             int tokens)
 {
@@ -566,7 +566,7 @@ TEST(the_text_is_the_same_in_windows_and_full_contexts)
 }
 
 /* Compares the texts of these drafters on CUDA. If `plain` is empty, it receives the first
- * text, which is that of plain decoding. The emulator is slow, so texts are short. */
+ * text, which plain decoding writes. The emulator is slow, so texts are short. */
 static void check_on_cuda(int match, const char *const drafters[], struct run *plain)
 {
     const struct esp_engine_options options = {.draft = folder_path(),
@@ -643,7 +643,7 @@ TEST(a_draft_with_only_letters_does_not_change_the_text)
     esp_engine_close(engine);
 }
 
-/* ------------------------------------------------------------------ text instead of tokens */
+/* --------------------------------------------------------- drafts of text instead of tokens */
 
 TEST(drafted_text_is_tokenized_again)
 {

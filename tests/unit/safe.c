@@ -151,7 +151,7 @@ TEST(text_of_lines_keeps_its_lines)
     CHECK(same);
 }
 
-/* An argument with a line break must not look like a further entry of a list. */
+/* An argument with a line break must not look like another entry of a list. */
 TEST(arguments_cannot_begin_new_lines)
 {
     char *text = NULL;

@@ -240,6 +240,6 @@ TEST(a_message_says_that_speculation_is_slower)
     CHECK(strcmp(texts[0], "1.50 times as fast as plain decoding (1000 tok/s)") == 0);
     figures.speedup = 0.997;
     esp_state_worth(&figures, 0.001, texts);
-    CHECK(strcmp(texts[2], "1.00x plain") == 0, "a slowdown of 0 %% is not reported: %s",
+    CHECK(strcmp(texts[2], "1.00x plain") == 0, "a slowdown of 0 %% must not be reported: %s",
           texts[2]);
 }

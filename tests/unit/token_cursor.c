@@ -63,11 +63,11 @@ TEST(other_panes_follow_the_cursor)
     CHECK(look->token == count - 6 && look->iteration == 3, "token %d, iteration %d",
           look->token, look->iteration);
     CHECK(look->node == 6, "the token at the cursor is node 6, not node %d", look->node);
-    CHECK(look->likely == 2, "the list does not mark the token that was written");
+    CHECK(look->likely == 2, "the list must mark the token that was written");
     scene_golden(&scene, "token_120x36");
     scene_act(&scene, ESP_ACTION_LEAVE_PANE);
     CHECK(look->token < 0 && look->iteration < 0,
-          "Esc does not return to the newest iteration");
+          "Esc must return to the newest iteration");
     scene_close(&scene);
 }
 
@@ -93,7 +93,7 @@ TEST(the_cursor_moves_by_words_lines_and_to_the_ends)
     scene_act(&scene, ESP_ACTION_NEXT_WORD);
     CHECK(look->token == last);
     scene_act(&scene, ESP_ACTION_RIGHT);
-    CHECK(look->token == last, "the cursor does not stop at the end of the text");
+    CHECK(look->token == last, "the cursor must stop at the end of the text");
     scene_close(&scene);
 }
 
@@ -103,7 +103,7 @@ TEST(a_click_puts_the_cursor_and_the_wheel_only_scrolls)
     open_scene(&scene, 80, 24);
     struct esp_look *look = &scene.ui.look;
     esp_ui_mouse(&scene.ui, &scene.state, (struct esp_mouse){64, 5, 3}, 80, 24);
-    CHECK(look->token < 0, "the wheel moves the cursor");
+    CHECK(look->token < 0, "the wheel must not move the cursor");
     esp_ui_mouse(&scene.ui, &scene.state, (struct esp_mouse){0, 2, 2}, 80, 24);
     CHECK(look->token == 0);
     esp_ui_mouse(&scene.ui, &scene.state, (struct esp_mouse){0, 20, 4}, 80, 24);
@@ -201,7 +201,7 @@ TEST(tokens_are_coloured_by_the_targets_probabilities)
         }
     CHECK(esp_heat_step(ESP_HEAT_RANK, ESP_TEXT_PROMPT, &(struct esp_token_score){.p = 1}) ==
               -1,
-          "a token without scores has a colour");
+          "a token without scores must have no colour");
     struct scene scene;
     open_scene(&scene, 80, 24);
     scene_act(&scene, ESP_ACTION_HEAT);

@@ -1,6 +1,6 @@
-/* train.c - tests complete training runs. The trees that the target grows must have its
- * distributions along their paths. If a run is interrupted and continued, it must write the
- * same files. The loss must decrease, and errors must be reported. */
+/* train.c - tests complete training runs. The trees that the target grows must have the
+ * target's distributions along their paths. If a run is interrupted and continued, it must
+ * write the same files. The loss must decrease, and errors must be reported. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -62,7 +62,8 @@ static int run(const char *path, char *err, size_t errlen)
         return esp_fail(err, errlen, ESP_E_FILE, "cannot run the editor: %s", strerror(errno));
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
         return esp_fail(err, errlen, ESP_E_FILE,
-                        "the editor failed, and the line is unchanged; EDITOR sets the editor");
+                        "the editor failed, and the line is unchanged; set EDITOR to choose an "
+                        "editor");
     return ESP_OK;
 }
 

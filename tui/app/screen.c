@@ -30,15 +30,15 @@ struct esp_screen {
     bool true_colours;      /* the terminal shows 24-bit colours */
     bool direct;            /* write our own colour codes instead of using ncurses */
     struct esp_theme theme; /* used while `direct` */
-    bool taken;             /* take() has switched its terminal modes on */
+    bool taken;             /* take() has switched on its terminal modes */
     bool mouse;             /* mouse reports are on */
 };
 
 static const char cursor_on[] = "\033[?25h", cursor_off[] = "\033[?25l";
 static const char paste_on[] = "\033[?2004h", paste_off[] = "\033[?2004l";
-/* While mouse reports are off, some terminals send cursor keys when the wheel is turned. They
- * would scroll through the input history. So we save this mode of the terminal, switch it off,
- * and restore it at the end. If a terminal cannot save the mode, we switch the mode on. */
+/* While mouse reports are off, some terminals send cursor keys when the wheel is turned. These
+ * keys would scroll through the input history. So we save this mode of the terminal, switch it
+ * off, and restore it at the end. If a terminal cannot save the mode, we switch the mode on. */
 static const char wheel_off[] = "\033[?1007s\033[?1007l", wheel_on[] = "\033[?1007h\033[?1007r";
 static const char mouse_on[] = "\033[?1000h\033[?1006h", mouse_off[] = "\033[?1006l\033[?1000l";
 

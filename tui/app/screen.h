@@ -1,7 +1,7 @@
 /* screen.h - shows a canvas on a terminal. Only this module uses ncurses.
  *
- * ncurses sends as few bytes as possible and knows the colours of each terminal. It learns them
- * from terminfo, which hardly ever describes 24-bit colours. If COLORTERM says that the
+ * ncurses sends as few bytes as possible and knows the colours of each terminal. It learns the
+ * colours from terminfo, which hardly ever describes 24-bit colours. If COLORTERM says that the
  * terminal has 24-bit colours, tui/view/ansi.h writes the screen instead. decode.h, not
  * ncurses, reads the keyboard.
  */

@@ -21,8 +21,8 @@ int esp_replay_act(struct esp_control *control, int action, int key);
 /* Goes to the next match in the recorded text or, if `direction` is -1, to the previous one. */
 int esp_replay_find(struct esp_control *control, int direction);
 
-/* Plays or pauses. Commands and keys call this function and the functions below it. All of them
- * can set the reply. */
+/* Plays or pauses. Commands and keys call this function and the functions below it. All these
+ * functions can set the reply. */
 int esp_replay_play(struct esp_control *control, bool on);
 /* Goes to an iteration by number, or to "start" or "end". */
 int esp_replay_seek(struct esp_control *control, const char *where);

@@ -76,7 +76,8 @@ struct esp_comparison esp_comparison_newest(const struct esp_state *state)
     return found;
 }
 
-/* Returns whether `a` is in the direction `step` from `place`, and nearer to it than `b`. */
+/* Returns whether `a` is in the direction `step` from `place`, and nearer to `place` than
+ * `b`. */
 static bool nearer(int a, int b, int place, int step)
 {
     if (step < 0)

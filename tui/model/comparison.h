@@ -12,7 +12,7 @@
 #include "tui/model/state.h"
 
 struct esp_comparison {
-    const struct esp_iteration *it[2]; /* one of each session; NULL: it has none at `place` */
+    const struct esp_iteration *it[2]; /* one of each session; NULL: none at `place` */
     int place;                         /* -1 if there is no iteration at all */
     bool same;                         /* both iterations start at `place` */
 };
@@ -29,8 +29,8 @@ struct esp_comparison esp_comparison_at(const struct esp_state *state, int place
  * iteration. */
 struct esp_comparison esp_comparison_newest(const struct esp_state *state);
 /* Returns the previous (step -1) or next (1) place where a session starts an iteration. If
- * `both` is true, both sessions must start one there. An iteration of the first session must
- * cover the place. Returns -1 if there is no such place. */
+ * `both` is true, both sessions must start an iteration at the place. An iteration of the first
+ * session must cover the place. Returns -1 if there is no such place. */
 int esp_comparison_step(const struct esp_state *state, int place, int step, bool both);
 
 #endif

@@ -16,7 +16,7 @@
 #include "tui/model/run.h"
 
 enum esp_race_phase {
-    ESP_RACE_PREPARES, /* `doing` names the work: loading, warming up, decoding the right */
+    ESP_RACE_PREPARES, /* `doing` names the work: loading, warming up or decoding */
     ESP_RACE_RUNS,     /* the clock runs and the sides are shown */
     ESP_RACE_OVER,     /* both sides have finished */
     ESP_RACE_FAILED,   /* `doing` gives the reason */
@@ -25,7 +25,7 @@ enum esp_race_phase {
 /* The options of a race. */
 struct esp_race_options {
     struct esp_engine_options engine;
-    double pass; /* the target is enlarged until a pass takes this many seconds; 0: it is not */
+    double pass; /* target is enlarged until a pass takes this many seconds; 0: no change */
     struct esp_session_options session; /* for both sides; drafter and verifier are ignored */
     /* Drafters and verifiers. [0] is the left side and [1] is the right side. NULL means
      * ar (plain decoding) for the left drafter, and the models' default for the right one. */
@@ -40,7 +40,7 @@ struct esp_race {
     struct esp_run side[2];          /* left, right */
     atomic_bool stopped;             /* the page was closed */
     atomic_int holders;
-    bool drawn; /* no redraw is needed until a key is pressed; for the drawing thread */
+    bool drawn; /* for the drawing thread: no redraw is needed until a key is pressed */
 
     pthread_mutex_t lock; /* protects all members below; locked before the sides' locks */
     int phase;
@@ -48,11 +48,11 @@ struct esp_race {
     char pair[200];  /* the models and the time per target pass, as text */
     char doing[512]; /* the work in progress as text, or the error */
     double share;    /* progress of this phase, from 0 to 1 */
-    double begun;    /* time at which the clock was started, by esp_clock() */
+    double begun;    /* time of esp_clock() at which the clock was started */
 };
 
 /* Makes a race. At first, the caller has the only reference to it. For recordings, `options` is
- * NULL. Copies the names of the drafters. All other strings must exist as long as the race.
+ * NULL. Copies the names of the drafters. All other strings must exist while the race exists.
  * Returns NULL if there is no memory. */
 struct esp_race *esp_race_new(const struct esp_race_options *options);
 void esp_race_hold(struct esp_race *race);

@@ -23,14 +23,15 @@ enum esp_snapshot_type {                           /* continues enum esp_event_t
                          ESP_SNAPSHOT_REFUSED, /* a prompt was refused; see `text` */
                          ESP_SNAPSHOT_CLEAR,   /* the text was cleared */
                          ESP_SNAPSHOT_COMPARE, /* a comparison begins with the drafter and
-                                                  verifier in `loaded`; no drafter: it ends */
+                                                  verifier in `loaded`, or ends if
+                                                  `loaded` has none */
                          ESP_SNAPSHOT_FORK,    /* the text is replaced: `kept` tokens stay,
                                                   and `tokens` follow; `stage`: enum
                                                   esp_fork */
-                         ESP_SNAPSHOT_SCORES,  /* `tokens` are tokens of the text, from token
+                         ESP_SNAPSHOT_SCORES,  /* `tokens` has tokens of the text from index
                                                   `start`, with their scores */
-                         ESP_SNAPSHOT_RECORD,  /* recording to file `text` has begun; "": it
-                                                  has ended */
+                         ESP_SNAPSHOT_RECORD,  /* recording to file `text` has begun, or it has
+                                                  ended if `text` is "" */
 };
 
 /* The reason why a session switched to another text. */
@@ -66,17 +67,17 @@ struct esp_setup {
 struct esp_snapshot {
     int type;
     bool second; /* the event is an iteration of the compared session */
-    int stage;   /* of a stage event: the stage */
-    int kept;    /* of rewind and fork: number of tokens that stay; of drop: number removed */
-    int start;   /* of drop: first removed token; of scores: first token with a score */
-    struct esp_iteration_copy iteration; /* of layer, stage and iteration events */
+    int stage;   /* in a stage event: the stage */
+    int kept;    /* in rewind and fork: number of tokens that stay; in drop: number removed */
+    int start;   /* in drop: first removed token; in scores: first token with a score */
+    struct esp_iteration_copy iteration; /* in layer, stage and iteration events */
     struct esp_written *tokens;          /* (token_count) to append to the text */
     int token_count, token_capacity;
     struct esp_totals totals; /* to add to the totals of the state */
     int phase;
     double fraction;
     char key[64], text[512];
-    bool lossy; /* of a setting event: as in struct esp_event */
+    bool lossy; /* in a setting event: as in struct esp_event */
     struct esp_setup loaded;
 };
 

@@ -54,7 +54,7 @@ struct esp_shown esp_ui_shown(struct esp_ui *ui, const struct esp_state *state,
 /* Shows the compare pane if `on` is true, and hides it otherwise. */
 void esp_ui_compare(struct esp_ui *ui, bool on);
 
-/* Returns the binding of the footer's hint at a cell, or NULL. */
+/* Returns the key binding of the footer hint at a cell, or NULL if there is no hint. */
 const struct esp_binding *esp_ui_hint_at(const struct esp_canvas *canvas,
                                          const struct esp_ui *ui, const struct esp_state *state,
                                          int x, int y);

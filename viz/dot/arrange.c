@@ -93,7 +93,7 @@ bool esp_arrange(GVC_t *context, Agraph_t *graph, double aspect)
 
 /* ------------------------------------------------------------------ edges */
 
-/* A column of the tree: the nodes whose middles have the same x. */
+/* Describes a column of the tree. The centres of its nodes have the same x. */
 struct column {
     double middle, left, right;
 };
@@ -106,7 +106,7 @@ static struct column *find(struct column *columns, int count, double middle)
     return columns + i;
 }
 
-/* Finds the columns; returns how many there are. */
+/* Finds the columns and returns their number. */
 static int measure(Agraph_t *graph, struct column *columns)
 {
     int count = 0;

@@ -131,13 +131,13 @@ static int parse(struct picture_request *request, int argc, char **argv)
         return USAGE;
     }
     if (!request->look.colours)
-        return fail("pictures have the themes light and dark");
+        return fail("--theme takes light or dark");
     const bool for_page =
         strcmp(request->format, "png") == 0 || strcmp(request->format, "pdf") == 0;
     if (request->width > 0 && !for_page)
         return fail("--convert needs --format png or --format pdf");
     if (!for_page && strcmp(request->format, "dot") != 0 && strcmp(request->format, "svg") != 0)
-        return fail("pictures have the formats dot, svg, png and pdf");
+        return fail("--format takes dot, svg, png or pdf");
     return -1;
 }
 
@@ -218,9 +218,9 @@ static int write_dot(Agraph_t *graph)
     return code;
 }
 
-/* Returns the dots per inch of a PNG. These are 144, which is sharp on a projector, or fewer
- * for a large tree, to stay within the limits of Cairo and of memory. Returns 0 if the picture
- * would be illegible. */
+/* Returns the dots per inch of a PNG. The result is 144, which is sharp on a projector. For a
+ * large tree it is lower, to stay within the limits of Cairo and of memory. Returns 0 if the
+ * picture would be illegible. */
 static double resolution(Agraph_t *graph)
 {
     enum { SHARP = 144, LEAST = 36, SIDE = 32000, POINTS = 72 };

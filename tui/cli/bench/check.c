@@ -241,7 +241,7 @@ static int print_json(const struct run *r, bool passed)
     return cli_print_json(o);
 }
 
-/* ------------------------------------------------------------------ the command */
+/* ------------------------------------------------------------------ the command `check` */
 
 static int read_prompt(struct run *r, char *err, size_t errlen)
 {

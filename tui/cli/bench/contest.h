@@ -17,8 +17,8 @@ enum { CLI_CANDIDATES = 24 };
 
 struct cli_candidate {
     struct cli_choice choice;
-    bool left;      /* has left the contest */
-    int rounds;     /* number of rounds in which it took part */
+    bool left;      /* true if the candidate has left the contest */
+    int rounds;     /* number of rounds in which the candidate took part */
     double speedup; /* speedup over plain decoding in these rounds */
     /* For each round, the logarithm of the speedup over plain decoding in the same round. A
      * slowdown of the machine that lasts longer than a round does not change this ratio. */
@@ -34,15 +34,15 @@ struct cli_contest {
     double temperature;
     const struct cli_prompts *prompts; /* at least one */
     int at;                            /* index of the next prompt, modulo the prompt count */
-    double begin, end;                 /* by esp_clock(), in s; set by cli_contest_run() */
+    double begin, end;                 /* times of esp_clock() in s, set by cli_contest_run() */
     /* If not NULL, this is called before each continuation. `share` is the fraction of the
      * contest's time that has passed, from 0 to 1. */
     void (*progress)(void *user, const struct cli_contest *contest, double share);
     void *user;
 };
 
-/* Opens a session for each of `specs` (NULL-terminated). The first must be "ar" (plain
- * decoding). It is an error if this cannot be opened. If any other spec cannot be opened,
+/* Opens a session for each of `specs` (NULL-terminated). The first spec must be "ar" (plain
+ * decoding), and it is an error if "ar" cannot be opened. If any other spec cannot be opened,
  * prints the reason on standard error and leaves the spec out. */
 int cli_contest_open(struct cli_contest *contest, struct esp_engine *engine,
                      const struct esp_session_options *session, const char *const *specs,

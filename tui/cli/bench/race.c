@@ -129,7 +129,7 @@ static int print_json(struct esp_race *race)
     return code == EXIT_DONE && !good ? EXIT_BAD : code;
 }
 
-/* ------------------------------------------------------------------ without a terminal */
+/* ----------------------------------------------------------------- races without a terminal */
 
 static int run_plain(const struct esp_interface_options *options, bool json)
 {

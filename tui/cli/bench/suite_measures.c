@@ -124,8 +124,8 @@ static cJSON *depth_json(const struct esp_depth_measure *d)
     return o;
 }
 
-/* Returns [number, ..] with a number for each guess. It is the confidence of the guess or, if
- * the guess was wrong, -1 - confidence. Six digits are enough. */
+/* Returns [number, ..] with a number for each guess. This number is the confidence of the guess
+ * or, if the guess was wrong, -1 - confidence. Six digits are enough. */
 static cJSON *rank_json(const struct esp_rank_measure *r)
 {
     cJSON *o = cJSON_CreateArray();
@@ -166,8 +166,8 @@ static int measure_nodes(struct cli_suite_run *run)
 /* A table has a line for each place. Depending on the measure, a place is a rank, a depth, a
  * step or a range of q. A cell of the line is scale * top / bottom. Each of `top` and `bottom`
  * is the index of one of the place's sums, or one of these constants. ONE is 1, PLACE is the
- * place's number, ALL is the total of sum 0 over all places, and BINS_OF_Q is the number of
- * bins of q. */
+ * place's number, ALL is the total of the sum with index 0 over all places, and BINS_OF_Q is
+ * the number of bins of q. */
 enum { ONE = -1, PLACE = -2, ALL = -3, BINS_OF_Q = -4 };
 /* VERIFIERS as `top` means a column for each verifier that has results. */
 enum { VERIFIERS = -5 };
@@ -264,7 +264,8 @@ static double value_of(int what, const struct place *place, double all)
 }
 
 /* Adds up the numbers of a case over the prompts of a category, separately for each place.
- * Returns the number of places. Sets *all to the total of sum 0 over all places. */
+ * Returns the number of places. Sets *all to the total of the sum with index 0 over all
+ * places. */
 static int add_places(const struct cli_suite_plan *plan, const struct cli_case *c,
                       const char *category, const struct lines *lines,
                       struct place place[PLACES], double *all)
@@ -456,7 +457,7 @@ static int measure_memory(struct cli_suite_run *run)
     return status;
 }
 
-/* ------------------------------------------------------------------ the list */
+/* ------------------------------------------------------------------ the list of measures */
 
 const struct cli_suite_measure cli_suite_measures[] = {
     {"runs", false, true, measure_run, NULL},

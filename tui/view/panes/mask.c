@@ -63,7 +63,7 @@ static bool request(const struct esp_shown *s, int action)
 
 const struct esp_pane_ops esp_pane_mask = {
     .name = "mask",
-    .summary = "which rows of the target's pass see which: every node sees its ancestors",
+    .summary = "which rows of the target's pass attend to which: each node to its ancestors",
     .title = title,
     .draw = draw,
     .request = request,

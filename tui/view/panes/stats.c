@@ -174,7 +174,7 @@ static void draw(struct esp_canvas *canvas, const struct esp_shown *s)
         draw_stages(canvas, 1, &figures);
     else if (canvas->view.rect.height > 1)
         esp_draw(canvas, 0, 1, ESP_STYLE_LABEL,
-                 "Times in step mode are not typical, and not shown.");
+                 "Times in step mode are not typical, so they are not shown.");
     draw_ranks(canvas, 2, s);
 }
 

@@ -81,8 +81,8 @@ static int new_depth(const struct esp_shown *s)
     return layer ? deepest(s->it) : 0;
 }
 
-/* A tree that is ready to be drawn. It has its rows and, if it grows to the right, their
- * positions. */
+/* Holds a tree that is ready to be drawn: its rows and, if the tree grows to the right, the
+ * positions of these rows. */
 struct shown_tree {
     struct esp_tree_rows rows;
     struct esp_tree_right right;
@@ -317,9 +317,9 @@ static void draw(struct esp_canvas *canvas, const struct esp_shown *s)
 
 /* ------------------------------------------------------------------ the cursor */
 
-/* Returns the row of the node that is `steps` nodes below (above, if negative). Counts only
- * nodes at depth `depth`, or all nodes if `depth` is -1. If there are fewer nodes, returns the
- * row of the last one. */
+/* Returns the row of the node that is `steps` nodes below, or above if `steps` is negative.
+ * Counts only nodes at depth `depth`, or all nodes if `depth` is -1. If there are fewer nodes,
+ * returns the row of the last one. */
 static int step_row(const struct esp_tree_rows *rows, int at, int steps, int depth)
 {
     int last = at, direction = steps > 0 ? 1 : -1;
