@@ -24,8 +24,9 @@ struct scorer {
     struct esp_features features;      /* hidden states for the draft head */
     struct esp_rows *p, *q;            /* (tokens) */
     float *p_row, *q_row;              /* (vocabulary) */
-    int32_t *rows;                     /* (tokens) row numbers from 0 */
-    double *first, *first_p;           /* (vocabulary) counts of first tokens; their exact p */
+    int32_t *rows;                     /* (tokens) row indices 0, 1, 2, ... */
+    double *first, *first_p;           /* (vocabulary) how often each token came first, and its
+                                          exact probability */
     struct esp_arrays arrays;          /* owns the five arrays above */
     double rank[ESP_LOSSLESS_BINS], serial[ESP_LOSSLESS_SIDE * ESP_LOSSLESS_SIDE];
     struct esp_rng rng;
@@ -43,8 +44,8 @@ const char *esp_lossless_test_name(int test)
 
 /* ------------------------------------------------------------------ memory */
 
-/* Returns the maximum number of rows that the text and `tokens` tokens after it need in a cache
- * for the model of `like`. */
+/* Returns the maximum number of rows that a cache needs for the text and `tokens` tokens after
+ * it. The cache is for the same model as `like`. */
 static int rows_needed(const struct scorer *s, const struct esp_kv_cache *like, int tokens)
 {
     const int most = like->translation ? ESP_SPELLED_MOST : 1;

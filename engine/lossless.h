@@ -11,8 +11,8 @@
  *   ratio   v with the vocabulary in order of p/q. Detects wrong residuals and wrong
  *           acceptance, because they move probability between tokens of small and of large p/q
  *   rank    v in order of falling p. Detects a bias towards likely tokens
- *   serial  v (ratio) of each token and of the next one. Detects draws that depend on each
- *           other
+ *   serial  pairs of consecutive tokens, by the v of test `ratio`. Detects draws that depend on
+ *           each other
  *   first   counts of the first token after the text, compared with its exact p
  *
  * At temperature 0 no test is needed: every token must be the likeliest one of the plain pass.
@@ -56,8 +56,9 @@ struct esp_lossless {
 
 const char *esp_lossless_test_name(int test);
 
-/* Measures a session that has a prompt. Its text does not change, but its random numbers and
- * its drafter's state do. Returns ESP_E_CANCELLED if `progress` returned false. */
+/* Measures a session that has a prompt. The session's text does not change, but its random
+ * numbers and the state of its drafter do. Returns ESP_E_CANCELLED if `progress` returned
+ * false. */
 int esp_lossless_measure(struct esp_session *session, const struct esp_lossless_plan *plan,
                          struct esp_lossless *result, char *err, size_t errlen);
 

@@ -41,7 +41,7 @@ enum {
 
 /* ------------------------------------------------------------------ writing */
 
-/* Each function below appends a record to `to`. If there is no memory, it sets to->failed. */
+/* Each function below appends a record to `to`. If memory runs out, it sets to->failed. */
 void esp_log_time(struct esp_pack *to, time_t now);
 void esp_log_piece(struct esp_pack *to, int32_t token, const char *bytes, size_t length);
 /* `line` is the header line of a recording, `length` bytes long. struct esp_kept_session
@@ -57,8 +57,8 @@ void esp_log_scores(struct esp_pack *to, int first, const struct esp_token_score
                     int count);
 void esp_log_judge(struct esp_pack *to, int branch, const char *name, bool marked,
                    bool deleted);
-/* Writes that a generation begins. If generation->place is -1, the generation begins at the end
- * of the current text. */
+/* Appends a record that says where a generation begins. If generation->place is -1, the
+ * generation begins at the end of the current text. */
 void esp_log_generation(struct esp_pack *to, const struct esp_kept_generation *generation);
 /* Writes the tokens that iteration `number` of the session appended to the text. */
 void esp_log_iteration(struct esp_pack *to, int number, const struct esp_event *event);

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* Constants of history=step, and the limit of |x| of history=price. */
+/* Constants of the rule `step`, and the limit of |x| for the rule `price`. */
 static const double DEAD_BAND = 0.1, STEP_TAUH = 0.05, STEP_RHODEEP = 0.05;
 enum { LEAST_GENERATIONS = 5, STEP_D0 = 1 };
 static const double REACH = 6;
@@ -100,7 +100,7 @@ void esp_history_learn(struct esp_history *h, const struct esp_history_plan *p,
     if (it->deepest == 0)
         return; /* nothing was drafted, so there is nothing to learn */
     if (p->rule == ESP_HISTORY_STEP)
-        return; /* this rule learns from whole generations */
+        return; /* the rule `step` learns only at the end of a generation */
     note(h, p,
          p->rule == ESP_HISTORY_PRICE ? it->path_length == it->deepest
                                       : (double)it->path_length / it->deepest);

@@ -5,7 +5,7 @@
 
 #include "engine/drafters/goodput_account.h"
 
-static const double PER_TOKEN = 2; /* number of guesses per token of the match */
+static const double PER_TOKEN = 2; /* number of guesses for each token of the match */
 /* Fraction of correct guesses that is assumed until some were tested. RIGHT is for temperature
  * 0, RIGHT_DRAWN for higher temperatures. At higher temperatures, no guess is verified
  * until some guesses have been correct. */

@@ -38,7 +38,7 @@
     X(int, attention_every, 1, 1000) /* every n-th layer is not recurrent */                   \
     X(int, vocabulary, 1, 2 << 20)                                                             \
     X(int, context, 1, 16 << 20)                                                               \
-    X(int, window, 1, 16 << 20)      /* positions a token attends to, including its own */     \
+    X(int, window, 1, 16 << 20)      /* how many positions a token attends to, its own too */  \
     X(int, window_from, 0, 1000)     /* the first layer that may have the window */            \
     X(int, full_every, 1, 1000)      /* every n-th layer has no window */                      \
     X(int, unrotated_every, 1, 1000) /* every n-th layer has no RoPE */                        \
@@ -84,8 +84,8 @@ struct esp_config {
                                     number of columns of the matrix fc */
     int fc_norms, fc_part;       /* fc_norms: see struct esp_model_desc; fc_part: number of
                                     fc's columns that each norm covers */
-    int attended;                /* width of the input of attention */
-    int outputs;                 /* rows of the LM head */
+    int attended;                /* width of the input of the attention layers */
+    int outputs;                 /* number of rows of the LM head */
     bool residual_normed;        /* see struct esp_model_desc */
     int conv_width, mixed_width; /* widths of recurrent layers, see struct esp_layer */
 };
@@ -201,13 +201,13 @@ struct esp_family {
     bool single_layer;              /* there is one layer, and names have no layer number */
     const char *activation_key;     /* key in config.json; NULL means hidden_act */
     const char *hidden_act;         /* the only supported value of that key */
-    enum esp_activation activation; /* the activation that this value means */
+    enum esp_activation activation; /* the activation function that hidden_act names */
     enum esp_norm norm;
     const struct esp_config_rule *config;  /* (ESP_CONFIG_FIELD_COUNT) or NULL */
-    const struct esp_tensor_rule *tensors; /* for struct esp_model_desc */
-    const struct esp_tensor_rule *layer_tensors; /* for struct esp_layer; names follow "N." */
-    /* The table for struct esp_expert, or NULL. A name follows "N.", expert_name and "E.",
-     * where N and E are the numbers of layer and expert. One tensor (experts, rows, columns)
+    const struct esp_tensor_rule *tensors; /* rules for struct esp_model_desc */
+    const struct esp_tensor_rule *layer_tensors; /* rules for struct esp_layer; the tensor names
+                                                    follow "N." */
+    /* The rules for struct esp_expert, or NULL. Tensor names follow "N.", expert_name and "E.",
      * may have the matrices of all experts; its name lacks "E.". If experts_stacked is set, all
      * files store the experts in this way. */
     const struct esp_tensor_rule *expert_tensors;
@@ -236,7 +236,7 @@ struct esp_family {
 struct esp_config_flag {
     const char *key;
     bool value;
-    const char *text; /* the value if it is a text; NULL if the value is true or false */
+    const char *text; /* the value if it is a string; NULL if the value is true or false */
 };
 
 struct esp_architecture {

@@ -26,7 +26,7 @@ enum {
     HEADER_LIMIT = 256 << 20, /* bytes */
     VALUE_LIMIT = 1 << 16,
     TENSOR_LIMIT = 1 << 20,
-    NAME_LIMIT = 255, /* maximum bytes of the name of a tensor */
+    NAME_LIMIT = 255, /* maximum length of a tensor's name, in bytes */
     SMALLEST_FILE = 4 + 4 + 8 + 8,
     SMALLEST_VALUE = 8 + 4 + 1,
     SMALLEST_TENSOR = 8 + 4 + 4 + 8,
@@ -68,7 +68,7 @@ const struct esp_gguf_type *esp_gguf_type_of(enum esp_dtype dtype)
 
 struct parser {
     const unsigned char *bytes;
-    size_t at, size; /* at: index of the next byte to parse; size: bytes read so far */
+    size_t at, size; /* at: offset of the next byte to parse; size: bytes read so far */
     size_t whole;    /* size of the file */
     bool more;       /* true: the header is longer than `size` */
     int status;      /* the first failure; nothing is read after it */

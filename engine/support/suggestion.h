@@ -17,7 +17,8 @@ void esp_suggestion_begin(struct esp_suggestion *suggestion, const char *typed, 
  * enough if it begins with the typed name. Among equally close names, the first is
  * suggested. */
 void esp_suggestion_try(struct esp_suggestion *suggestion, const char *name);
-/* Offers the names of the folders next to a path that does not exist. */
+/* Offers the names of all folders that are in the same folder as `path`, which does not
+ * exist. */
 void esp_suggestion_folders(struct esp_suggestion *suggestion, const char *path);
 /* Writes " (did you mean NAME?)", or "" if no name is close enough. Returns `text`. */
 const char *esp_suggestion_text(const struct esp_suggestion *suggestion, char text[96]);

@@ -36,9 +36,9 @@ enum {
     ESP_GEMM_SCRATCH = (ESP_GEMM_ROWS + ESP_GEMM_COLUMNS) * ESP_GEMM_DEPTH, /* floats */
 };
 
-/* Describes attention of some queries of one head. Query i sees rows 0..seen[i]-1 of its text.
- * It also sees its ancestors in a tree and itself. Row i of `extra` (rows, extras) lists these
- * rows; -1 ends the list. Row numbers are relative to the rows at k and v. */
+/* Describes attention of some queries of one head. Query i attends to rows 0..seen[i]-1 of its
+ * text, to its ancestors in a tree, and to itself. Row i of `extra` (rows, extras) lists these
+ * ancestors and the query's own row; -1 ends the list. Row 0 is the first row at k and v. */
 struct esp_tree_attention {
     int rows, head_dim;
     int keys; /* the largest value in `seen` */

@@ -8,8 +8,8 @@
 #include "kernels/clock.h"
 #include "kernels/cpu/cpu.h"
 
-/* The product that is timed: its two panels of 1024 columns fit in the second-level cache. A
- * block is 32 by 32 weights. */
+/* Describes the product that is timed. Its two panels of 1024 columns fit in the second-level
+ * cache. A block is 32 by 32 weights. */
 enum { PANELS = 2, COLUMNS = 1024, BLOCKS = PANELS * COLUMNS / 32, ROUNDS = 5, ENOUGH = 8 };
 
 /* The numbers of rows that are timed. For any other number, the time of the next larger number

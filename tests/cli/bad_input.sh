@@ -39,11 +39,11 @@ from_pipe() {
 check "a prompt of 10 MB from a pipe is refused before all of it is read" from_pipe
 
 check "a negative number of tokens is refused" fails 1 "tokens" $ESPALIER generate -p hello -n -5
-check "a number of tokens that is not a number is refused" fails 1 "tokens" $ESPALIER generate -p hello -n x
+check "-n with a value that is not a number is refused" fails 1 "tokens" $ESPALIER generate -p hello -n x
 check "an unknown drafter is refused" fails 1 "nothing" $gen --drafter nothing
 check "an unknown parameter is refused" fails 1 "tauq" $gen --drafter dynatree:tauq=1
 check "a parameter out of range is refused" fails 1 "tau" $gen --drafter dynatree:tau=7
-check "a parameter without value is refused" fails 1 "name=value" $gen --drafter dynatree:tau
+check "a parameter without a value is refused" fails 1 "name=value" $gen --drafter dynatree:tau
 check "an unknown verifier is refused" fails 1 "nothing" $gen --verifier nothing
 check "an unknown backend is refused" fails 1 "abacus" $gen --backend abacus
 check "an unknown --order is refused" fails 1 "order" $gen --order up
@@ -77,7 +77,7 @@ check "control characters in a number do not reach the terminal" fails 1 "not '?
 
 for words in --help "list drafters" inspect "inspect --json" "check --drafter ar --trials 1" \
     "generate -p a -n 2"; do
-    check "espalier $words reports that standard output is a full disk" \
+    check "espalier $words reports an error if the disk of standard output is full" \
         fails 1 "standard output" sh -c "$ESPALIER $words >/dev/full"
 done
 sh -c "$ESPALIER generate -p Once -n 4 --record '$work/held' >&-" 2>/dev/null

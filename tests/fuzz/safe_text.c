@@ -20,7 +20,7 @@ static int width_of(const char *text)
     while (*text) {
         utf8proc_int32_t c;
         utf8proc_ssize_t n = utf8proc_iterate((const utf8proc_uint8_t *)text, -1, &c);
-        FUZZ_REQUIRE(n > 0, "the shown text is UTF-8");
+        FUZZ_REQUIRE(n > 0, "the shown text is valid UTF-8");
         width += utf8proc_charwidth(c);
         text += n;
     }

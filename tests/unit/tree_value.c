@@ -1,5 +1,6 @@
-/* Tests tree_value.c. It computes the mean number of tokens that a tree gives, by the
- * verifiers' formulas. Sessions with these verifiers must commit as many tokens on average. */
+/* Tests tree_value.c. It computes the mean number of tokens that a tree gives, with the
+ * verifiers' formulas. On average, sessions with these verifiers must commit the same
+ * number. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -293,7 +294,7 @@ TEST(the_estimate_is_unbiased)
     }
 }
 
-/* With one draft, the formulas of all verifiers that read q give the same as speculative
+/* With one draft, the formulas of all verifiers that read q give the same result as speculative
  * sampling. So the shortcut for one draft is valid for all of them. */
 TEST(one_draft_is_speculative_sampling)
 {

@@ -199,8 +199,8 @@ static int sooner(int wait, int other)
     return wait < 0 || other < wait ? other : wait;
 }
 
-/* Returns the time until which later bytes can complete a sequence. After this time, the bytes
- * that were read so far count as single keys. */
+/* Returns the time until which later bytes can complete a key sequence. After this time, the
+ * bytes that were read so far count as single keys. */
 static int64_t silence_ends(const struct session *session)
 {
     return session->heard + (esp_decode_answers(&session->decoder) ? PIECES_MS : ESCAPE_MS);

@@ -97,7 +97,7 @@ struct cli_command {
 
 extern const struct cli_command *const cli_commands[]; /* NULL-terminated */
 
-/* Reads the flags that `command` takes. Returns -1 if the command is to run, or an exit code
+/* Reads the flags that `command` takes. Returns -1 if the command should run, or an exit code
  * after printing help or a usage error. */
 int cli_parse(struct cli_options *options, const struct cli_command *command, int argc,
               char **argv);
@@ -173,7 +173,7 @@ void cli_clear_bar(bool shown);
  * `user` is a struct cli_loading. When the work is done, call cli_clear_bar() with its member
  * `shown`. */
 struct cli_loading {
-    double start; /* time of the start, by esp_clock() */
+    double start; /* when the work started, as a time of esp_clock() */
     bool shown;
 };
 bool cli_progress(void *user, const char *what, size_t done, size_t total);

@@ -16,7 +16,7 @@
 
 struct esp_pane_view {
     int scroll;  /* scroll position in rows; each pane defines row 0 */
-    long anchor; /* text pane: byte at the top; compare pane: shown place; -1: follow the end */
+    long anchor; /* text pane: first byte shown; compare pane: place shown; -1: the end */
 };
 
 /* What the user has selected. All panes share it. */
@@ -55,7 +55,7 @@ bool esp_pane_scroll(struct esp_pane_view *view, int action, int page, int most)
 
 /* Describes the match that a search has found. */
 struct esp_search_result {
-    int index, count; /* it is match `index` (from 1) of `count`; count 0: no match */
+    int index, count; /* index of the match, counted from 1; number of matches, 0 if none */
     bool round;       /* the search wrapped around */
 };
 

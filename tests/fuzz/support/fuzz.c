@@ -126,7 +126,8 @@ void fuzz_folder_write(const char *name, const void *bytes, size_t length, size_
 
 /* ------------------------------------------------------------------ parts */
 
-/* Returns the start of the line "--- ..." at or after `at`, or `length`. */
+/* Returns the offset of the first line "--- ..." at or after `at`, or `length` if there is
+ * none. */
 static size_t find_mark(const char *bytes, size_t length, size_t at)
 {
     while (at < length) {

@@ -397,7 +397,7 @@ const struct cli_command cli_export = {
     .name = "export",
     .arguments = "FILE --iteration N|A-B [--figure NAME] | --html | --chart NAME",
     .summary =
-        "trees of a recording as pictures, text or JSON; a page or an asciicast that plays it",
+        "write trees as pictures, text or JSON, or a page or an asciicast of the recording",
     .flags = CLI(EXPORT) | CLI(FORMAT) | CLI(OUTPUT) | CLI(LOOKS) | CLI(FORCE) | CLI(SPEED),
     .least = 1,
     .most = 1,
