@@ -321,9 +321,9 @@ static void finish(struct scorer *s, int trials, struct esp_lossless *r)
         esp_chi_square_fit(s->serial, even, ESP_LOSSLESS_SIDE * ESP_LOSSLESS_SIDE);
     r->test[ESP_LOSSLESS_first] = test_first(s, trials);
     r->distance = esp_total_variation(r->ratio, even, ESP_LOSSLESS_BINS);
-    /* McDiarmid 1989: one token changes the distance by at most 1/n. If the limit is wrong,
-     * it is more likely too large than too small, because chance makes the measured distance
-     * larger on average than the true distance. */
+    /* McDiarmid 1989: one token changes the distance by at most 1/n. The limit is more likely
+     * too large than too small, because chance makes the measured distance larger on average
+     * than the true distance. */
     r->limit = r->distance + sqrt(log(1 / 0.01) / (2.0 * r->tokens));
 }
 

@@ -3,10 +3,10 @@
  *
  * A session writes many short continuations of its text. Then a plain pass of the target,
  * without a tree, computes the exact distribution p of every token written, given the tokens
- * before it. Put the vocabulary in any order, and let v be the sum of p over the tokens before
- * the written one, plus a random part of its own p. If speculation is exact, v is uniform on
- * [0, 1) and independent from token to token (Rosenblatt 1952). Chi-square tests look for
- * deviations:
+ * before it. Put the vocabulary in any order. Let v be the sum of p over the tokens before the
+ * written token in this order, plus a random part of the written token's p. If speculation is
+ * exact, v is uniform on [0, 1) and independent from token to token (Rosenblatt 1952).
+ * Chi-square tests look for deviations:
  *
  *   ratio   v with the vocabulary in order of p/q. Detects wrong residuals and wrong
  *           acceptance, because they move probability between tokens of small and of large p/q

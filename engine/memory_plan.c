@@ -62,7 +62,7 @@ static void write_size(size_t bytes, char *text, size_t size)
         snprintf(text, size, "%.2f GB", (double)bytes / 1e9);
 }
 
-/* Returns the bytes that espalier may use on the device; SIZE_MAX: unknown. */
+/* Returns how many bytes espalier may use on the device, or SIZE_MAX if this is unknown. */
 static size_t device_room(const struct esp_engine *e, size_t limit)
 {
     const size_t free = e->backend->ops->memory_free(e->backend);

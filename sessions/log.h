@@ -2,8 +2,8 @@
  *
  * There are records for prompts, for iterations, for switches to another text, and for changes
  * to branches (names, marks, deletions). Applying all records in order gives the tree of texts.
- * Writing a record takes about a microsecond, so the engine's thread writes it itself, into a
- * journal (journal.h). Later the same bytes are stored in the library.
+ * Writing a record takes about a microsecond, so the engine's thread writes the records
+ * directly to a journal (journal.h). Later the same bytes are stored in the library.
  *
  * A record consists of its length (4 bytes), a checksum (4 bytes), its kind (1 byte) and its
  * values. man/espalier-session.5 lists the kinds. Records are untrusted: every number is

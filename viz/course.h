@@ -33,7 +33,7 @@ struct esp_course {
     struct esp_course_gauge gauges[ESP_COURSE_GAUGES]; /* (gauge_count) oldest first */
     int gauge_count;
     struct esp_acceptance acceptance;
-    char drafters[256], verifiers[256]; /* "dynatree, goodput": oldest first */
+    char drafters[256], verifiers[256]; /* names, oldest first: "dynatree, goodput" */
 };
 
 /* Sums of values over several iterations. */

@@ -42,9 +42,9 @@ const struct esp_drafter_ops esp_drafter_delayed = {
     .summary = "one sampled path that splits into K paths after L1 tokens",
     .source = "delayed-tree-expansion, def. 5.2",
     .differs =
-        "K, L1 and L2 are parameters here. The paper's neural selector (sec. 6), which is "
-        "drafter nde here, chooses them for every tree and must be trained for each pair "
-        "and verifier. " ESP_DIFFERS_TEMPERED,
+        "K, L1 and L2 are parameters. The paper's neural selector (sec. 6), which is "
+        "drafter nde in espalier, chooses them for every tree and must be trained for each "
+        "pair and verifier. " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_IID,
     .params = params,
     .check = check,

@@ -68,7 +68,7 @@ static void learn_proportional(struct esp_history *h, const struct esp_history_p
     h->rhodeep = clip(h->rhodeep - p->step_rhodeep * off, p->rhostop, 1);
 }
 
-/* Returns whether a threshold that x controls ended the tree at its deepest layer. */
+/* Returns whether one of the thresholds that x controls ended the tree at its deepest layer. */
 static bool ended_by_price(const struct esp_history *h, const struct esp_history_plan *p,
                            const struct esp_iteration *it)
 {
@@ -110,9 +110,9 @@ void esp_history_learn(struct esp_history *h, const struct esp_history_plan *p,
         learn_price(h, p, it);
 }
 
-/* The acceptance is the number of tokens per iteration, divided by the maximum. As in the
- * released program, this maximum is the initial depth (called tree_depth there), plus 1 for the
- * bonus token, plus 1 if the tree starts at the draft's first guess. */
+/* The acceptance is the number of tokens per iteration, divided by the maximum. This maximum is
+ * the initial depth, plus 1 for the bonus token, plus 1 if the tree starts at the draft's first
+ * guess. The released program uses the same maximum; it calls the initial depth tree_depth. */
 void esp_history_end(struct esp_history *h, const struct esp_history_plan *p)
 {
     const int tokens = h->tokens, rounds = h->rounds;

@@ -1,4 +1,4 @@
-/* dynatree_history.h - rules by which dynatree's thresholds follow past acceptance.
+/* dynatree_history.h - rules that adapt dynatree's thresholds to past acceptance.
  *
  *   off           The thresholds do not change.
  *   step          As in the authors' released program (cny123222/DynaTree, class

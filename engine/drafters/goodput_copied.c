@@ -24,9 +24,9 @@ int esp_copied_find(struct esp_copied *c, const struct esp_draft *d,
     return esp_retrieval_find(r, d, &guesses, plan->recycle);
 }
 
-/* Returns the number of guesses for which the gain minus the cost of the rows is largest, for a
- * target pass of at most `seconds`. Sets *gain to this difference. The guesses are sorted by
- * probability, parents first. */
+/* Returns the number of guesses for which the gain minus the cost of the rows is largest, if
+ * the target pass can take at most `seconds`. Sets *gain to this difference. The guesses are
+ * sorted by probability, parents first. */
 static int count_best(const struct esp_copied *c, const struct esp_rate *rate, double seconds,
                       double *gain)
 {

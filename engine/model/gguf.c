@@ -104,7 +104,7 @@ static const unsigned char *take(struct parser *p, uint64_t count)
     return p->bytes + p->at - count;
 }
 
-/* Reads a number that takes `bytes` bytes. Returns 0 after a failure. */
+/* Reads a number of `bytes` bytes. Returns 0 after a failure. */
 static uint64_t read_number(struct parser *p, size_t bytes)
 {
     const unsigned char *at = take(p, bytes);

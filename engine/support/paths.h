@@ -54,8 +54,9 @@ int esp_state_write(const char *name, const char *text);
  * it. */
 int esp_state_write_private(const char *name, const char *bytes, size_t length);
 
-/* Returns the JSON object in file `name` of less than `size` bytes, or NULL if there is none or
- * its member "key" is not `key`. Free it with cJSON_Delete(). */
+/* Returns the JSON object in file `name`. Returns NULL if there is no such object, if the file
+ * has `size` bytes or more, or if the object's member "key" is not `key`. Free the object with
+ * cJSON_Delete(). */
 struct cJSON *esp_state_object(const char *name, size_t size, const char *key);
 
 /* Writes an object to file `name` and frees the object. Returns whether it was written. */

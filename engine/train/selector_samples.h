@@ -87,8 +87,8 @@ void esp_sampler_close(struct esp_sampler *sampler);
  * number, at most ESP_SAMPLE_ROOTS, or a negative status. */
 int esp_sampler_piece(struct esp_sampler *sampler, int index, float *samples);
 
-/* Measures the times of passes of both models (see pass_times.h). Each time is the fastest of
- * several tries. This takes about four seconds for the built-in pair. */
+/* Measures the times of passes of both models (see pass_times.h). Each time is the shortest of
+ * several measurements. They take about four seconds for the built-in pair. */
 int esp_measure_times(struct esp_sampler *sampler, struct esp_pass_times *times);
 
 #endif

@@ -4,7 +4,7 @@
  * There is one table of these functions per instruction set; struct esp_cpu_isa points to it.
  * Every function computes the calling thread's share of the work and allocates nothing.
  * Rows need no padding. The order of every sum depends only on the sizes of the whole
- * operation, not on its division among threads, so the results of training are bit-identical
+ * operation, not on its division among threads. So the results of training are bit-identical
  * for any number of threads.
  *
  * Names: `dx` is the gradient of the loss with respect to x.

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Bad input must give an error message of one line and the right exit code, and must not write a file.
+# For bad input, the program must print an error message of one line, exit with the right code, and write no file.
 . tests/shell.sh
 target=engine/models/fairytale-target
 draft=engine/models/fairytale-draft
@@ -50,9 +50,9 @@ check "an unknown --order is refused" fails 1 "order" $gen --order up
 check "a temperature below 0 is refused" fails 1 "temp" $gen --temp -1
 check "a top-p above 1 is refused" fails 1 "top-p" $gen --top-p 1.5
 check "a top-p of 0 is refused" fails 1 "top-p takes a number above 0" $gen --top-p 0
-check "a drafter that asks for more nodes than --max-nodes allows gives a warning" sh -c "$gen -n 2 --drafter dyspec:N=300 2>&1 |
+check "espalier warns if a drafter has more nodes than --max-nodes allows" sh -c "$gen -n 2 --drafter dyspec:N=300 2>&1 |
     grep -q 'they have at most 256 nodes; start with --max-nodes 300'"
-check "a --max-nodes below the default number of nodes gives no warning" sh -c "! $gen -n 2 --max-nodes 20 --drafter dyspec 2>&1 | grep -q nodes"
+check "espalier does not warn if --max-nodes is below the default number of nodes" sh -c "! $gen -n 2 --max-nodes 20 --drafter dyspec 2>&1 | grep -q nodes"
 check "drafter optimal can draft fewer nodes than it expands in one pass" sh -c "$gen -n 2 --drafter optimal:N=7 >/dev/null"
 check "a seed that is not a number is refused" fails 1 "seed" $gen --seed x
 check "--threads 0 is refused" fails 1 "threads" $gen --threads 0

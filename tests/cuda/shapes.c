@@ -20,10 +20,10 @@
  * they are timed: each row of a pass must be bit-identical to the row computed alone.
  *
  * --try uses small shapes, to test this program. --predict prints only the predictions, for a
- * device that reads RATE GB/s at CLOCK MHz and has as many multiprocessors as the device or the
- * emulator. --list prints the names of the parts. Each part runs in its own process, so the
- * other parts still run if one fails. The last line is "N passed, N failed". Times are medians,
- * measured by the device.
+ * device that reads RATE GB/s at CLOCK MHz. It is assumed to have as many multiprocessors as
+ * the device or emulator on which the program runs. --list prints the names of the parts. Each
+ * part runs in its own process, so the other parts still run if one fails. The last line is "N
+ * passed, N failed". Times are medians, measured by the device.
  */
 #include <math.h>
 #include <stdio.h>

@@ -11,8 +11,9 @@
 
 enum { EXIT_DONE = 0, EXIT_BAD = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
-/* Groups of flags. A command takes whole groups. Every command takes the group ALL. The group
- * SETTINGS has the settings of a session, except those that the command chooses itself. */
+/* Groups of flags. A command takes all flags of some groups. Every command takes the group ALL.
+ * The group SETTINGS has the settings of a session, except those that the command chooses
+ * itself. */
 enum cli_group {
     CLI_GROUP_ALL,
     CLI_GROUP_PROMPT,

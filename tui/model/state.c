@@ -140,7 +140,7 @@ size_t esp_state_last_answer(const struct esp_state *state)
 
 int esp_state_shown(int iterations)
 {
-    const int half = ESP_POINTS / 2; /* points that are dropped when there is no room */
+    const int half = ESP_POINTS / 2; /* number of points dropped when there is no room */
     return iterations <= ESP_POINTS ? iterations
                                     : half + 1 + (iterations - ESP_POINTS - 1) % half;
 }

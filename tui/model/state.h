@@ -102,8 +102,8 @@ bool esp_state_is_busy(const struct esp_state *state);
 /* Returns the iteration with this index, and sets *stages to the number of its finished stages.
  * If the index is -1 or this iteration is no longer in memory, returns the running iteration in
  * step mode. If none is running, returns the newest iteration. If that iteration ends a text
- * and drafted nothing, returns the iteration before it, but only if that one drafted something.
- * Returns NULL if there is no iteration. */
+ * and drafted nothing, returns the iteration before it if the earlier iteration drafted
+ * something. Returns NULL if there is no iteration. */
 const struct esp_iteration *esp_state_iteration(const struct esp_state *state, int index,
                                                 int *stages);
 /* Returns the iteration that is `back` iterations before the newest complete one, or NULL. */

@@ -70,8 +70,8 @@ struct esp_shown {
     bool wheel;                     /* the action comes from the mouse wheel */
 };
 
-/* Says where a new branch begins. It begins after the text that ends at `place`, followed by
- * `tokens`. */
+/* Says where a new branch begins: after the text that ends at `place` and the `tokens` that
+ * follow this text. */
 struct esp_branch_point {
     struct esp_text_place place;
     int32_t tokens[ESP_MAX_NODES]; /* (count) */

@@ -12,9 +12,9 @@
 
 #include <utf8proc.h>
 
-/* AddressSanitizer calls this function before main() to get its options. One of them makes it
- * an error to pass a string without a NUL to the C library, even if the call happens to work.
- * */
+/* AddressSanitizer calls this function before main() to get its options. With one of them,
+ * passing a string without a NUL to the C library is an error, even if the call happens to
+ * work. */
 const char *__asan_default_options(void);
 
 const char *__asan_default_options(void)
