@@ -19,7 +19,7 @@ enum { SMALLEST_BIN = 5 }; /* minimum number of tokens expected in a bin of test
 struct scorer {
     struct esp_session *session;
     int start;                         /* length of the text that is continued, in tokens */
-    struct esp_kv_cache target, draft; /* caches of the text without its last token */
+    struct esp_kv_cache target, draft; /* KV caches of the text without its last token */
     bool has_draft, has_head;          /* has_head: the draft is a draft head */
     struct esp_features features;      /* hidden states for the draft head */
     struct esp_rows *p, *q;            /* (tokens) */

@@ -151,7 +151,7 @@ int esp_memory_plan(struct esp_engine *e, size_t limit, char *err, size_t errlen
 
 /* An embedding that is also the LM head is stored twice if it is smaller than this. */
 static const size_t SMALL_EMBEDDING = (size_t)16 << 20;
-/* Assumed size of the program itself, trees, texts, threads and the display. */
+/* The program itself, trees, texts, threads and the display are assumed to need this much. */
 static const size_t PROGRAM = (size_t)32 << 20;
 
 static size_t draft_need(const struct esp_engine *e)

@@ -273,7 +273,7 @@ static void read_session(struct esp_library *l, sqlite3_stmt *s, struct esp_kept
         esp_library_release(l, to->id);
 }
 
-/* Lists the sessions with the number `id` (0 means any) and the name `name` ("" means any). */
+/* Lists the sessions that have the number `id` (0 means any) and this name ("" means any). */
 static int list(struct esp_library *l, int64_t id, const char *name, esp_kept_visit *visit,
                 void *user, char *err, size_t errlen)
 {

@@ -1,8 +1,9 @@
 /* delayed.c - one sampled path of L1 tokens, then K independent paths of L2 tokens each
  * (delayed-tree-expansion, def. 5.2).
  *
- * Draft and target agree best near the root, so branches near the root gain least. The
- * branches therefore start where the two models begin to differ. With L1=0 this is `iid`.
+ * Draft and target agree best near the root, so branches near the root gain least. The branches
+ * therefore start where the two models begin to differ. With L1=0, this drafter is the same as
+ * drafter `iid`.
  */
 #include "engine/drafters/drafter.h"
 

@@ -48,7 +48,7 @@ struct esp_history_plan {
     double step_d0, step_tauh, step_rhodeep, step_price; /* etaD, etah, etar, etap */
     double d0, tauh, rhostop, rhodeep, tau;              /* starting values */
     double taul, dmax;
-    bool draft_root; /* the tree starts at the draft's first guess, one layer deeper */
+    bool draft_root; /* true if the tree starts one layer deeper, at the draft's first guess */
 };
 
 /* State, which the rules change. */

@@ -6,9 +6,9 @@
 #include "engine/drafters/goodput_account.h"
 
 static const double PER_TOKEN = 2; /* number of guesses for each token of the match */
-/* Fraction of correct guesses that is assumed until some were tested. RIGHT is for temperature
- * 0, RIGHT_DRAWN for higher temperatures. At higher temperatures, no guess is verified
- * until some guesses have been correct. */
+/* The fraction of correct guesses that is assumed until some guesses were tested. RIGHT is for
+ * temperature 0, RIGHT_DRAWN for higher temperatures. At higher temperatures, no guess is
+ * verified until some guesses have been correct. */
 static const double RIGHT = 0.5, RIGHT_DRAWN = 0;
 static const double WORTH = 0.1; /* minimum expected gain of a tree, in tokens */
 

@@ -126,7 +126,7 @@ static size_t kind_size(uint64_t kind)
     return kind < ESP_GGUF_KINDS ? sizes[kind] : 0;
 }
 
-/* Skips `count` elements. They may be arrays, but not arrays of arrays, which no files use. */
+/* Skips `count` elements. They can be arrays, but not arrays of arrays: no files use these. */
 static void skip_elements(struct parser *p, uint64_t kind, uint64_t count, bool nested)
 {
     const bool fixed = kind_size(kind) > 0;

@@ -10,7 +10,7 @@ struct esp_suggestion {
     int distance;             /* distance between `typed` and `best` */
 };
 
-/* Starts with the first `length` bytes of the typed name. */
+/* Starts a search for the first `length` bytes of the typed name. */
 void esp_suggestion_begin(struct esp_suggestion *suggestion, const char *typed, size_t length);
 /* Offers an existing name. It is close enough if at most one letter in three is missing, wrong,
  * extra or swapped with its neighbour (optimal string alignment distance). It is also close

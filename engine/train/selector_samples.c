@@ -224,8 +224,8 @@ static void set_mask(struct esp_sampler *s, int row, int before, int stem, int p
         set_bit(mask, before + STEM + PATHS * i + path);
 }
 
-/* Runs `rows` tokens, placed `first` rows after the rows in the cache. Writes the distributions
- * after these tokens to rows s->logits_row of `logits`. */
+/* Runs a pass over `rows` tokens. Their rows are placed `first` rows after the end of the
+ * cache. Writes the distributions after these tokens to rows s->logits_row of `logits`. */
 static int pass(struct esp_sampler *s, struct esp_kv_cache *c, int rows, int first,
                 struct esp_rows *logits)
 {

@@ -24,7 +24,7 @@ struct esp_gemm {
     const float *b;
     size_t b_row, b_column;
     float *c;
-    size_t c_row; /* floats between rows of C; within a row, elements are adjacent */
+    size_t c_row; /* floats from row to row of C; within a row, elements are adjacent */
     bool add;
 };
 
@@ -46,8 +46,8 @@ struct esp_tree_attention {
     const int32_t *extra;
     int extras;
     float scale;      /* factor by which the scores are multiplied */
-    size_t q_stride;  /* floats between rows of q, out, d_out and dq */
-    size_t kv_stride; /* floats between rows of k, v, dk and dv */
+    size_t q_stride;  /* floats from row to row of q, out, d_out and dq */
+    size_t kv_stride; /* floats from row to row of k, v, dk and dv */
     const float *q, *k, *v;
     float *out;          /* result of the forward pass */
     const float *d_out;  /* input of the backward pass */

@@ -14,7 +14,8 @@
 #include "kernels/cpu/pass_order.h"
 #include "kernels/model_desc.h"
 
-/* An object that this rank has opened: weights or a cache. The unused pointer is NULL. */
+/* An object that this rank has opened: weights or a cache. The pointer to the other kind is
+ * NULL. */
 struct object {
     int id; /* the number that orders use for this object */
     struct esp_weights *weights;

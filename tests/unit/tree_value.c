@@ -224,8 +224,9 @@ static double step(const struct chain *c, const struct esp_verifier_ops *rule, i
     return branch[which];
 }
 
-/* Returns the expected number of tokens of a tree with K = 2, L1 = 1, L2 = 2, by a formula for
- * this shape alone. The tree's stem is t[0], its paths are t[1] t[2] and t[3] t[4]. */
+/* Returns the expected number of tokens of a tree with K = 2, L1 = 1, L2 = 2, with a formula
+ * that holds only for this shape. The tree's stem is t[0], its paths are t[1] t[2] and t[3]
+ * t[4]. */
 static double value_by_hand(const struct chain *c, const struct esp_verifier_ops *rule,
                             const int32_t t[5])
 {

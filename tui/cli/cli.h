@@ -150,8 +150,8 @@ extern volatile sig_atomic_t cli_interrupted;
 
 /* Prints "espalier: sentence" on stderr and returns EXIT_BAD. */
 int cli_fail(const char *sentence);
-/* Returns the exit code for `status`. If `status` is negative, prints `err`. If `err` is empty,
- * prints what the status means instead. */
+/* Returns the exit code for `status`. If `status` is negative, also prints `err`. If `err` is
+ * empty, prints what the status means. */
 int cli_code(int status, const char *err);
 struct esp_recording;
 /* If a recording is incomplete, prints a message on standard error. */
