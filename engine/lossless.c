@@ -1,8 +1,8 @@
 /* lossless.c - tests a session's output against the target's exact distribution; see
  * lossless.h.
  *
- * After each continuation the session is rewound to the end of its text: the KV caches are
- * shortened and nothing is computed again. The random numbers are not rewound, so the
+ * After each continuation the session is rewound to the end of its original text: the KV caches
+ * are shortened and nothing is computed again. The random numbers are not rewound, so the
  * continuations are independent.
  */
 #include "engine/lossless.h"

@@ -10,6 +10,6 @@ struct esp_rank_lap {
     float compute, wait, hop;
 };
 
-enum { ESP_RANK_LAPS = 128 }; /* maximum number of these structs for a pass, with all ranks */
+enum { ESP_RANK_LAPS = 128 }; /* maximum number for a pass, summed over all ranks */
 
 #endif

@@ -1,11 +1,11 @@
 /* architecture.h - the tables that describe an architecture, so that its models can be opened.
  *
  * An architecture is one file arch_NAME.c that fills a struct esp_architecture, and one line
- * X(NAME) in architectures.def, where NAME is the model_type of config.json. The file names
- * its family and lists the config rules in which it differs. A family has three tables: the
- * config key of each field of struct esp_config, the tensors that the model has once, and the
- * tensors of every layer. All architectures share the code for reading, range checks, shapes,
- * errors and the rotary embedding.
+ * X(NAME) in architectures.def, where NAME is the model_type of config.json. The file names its
+ * family and lists the config rules that differ from those of the family. A family has three
+ * tables: the config key of each field of struct esp_config, the tensors that the model has
+ * once, and the tensors of every layer. All architectures share the code for reading, range
+ * checks, shapes, errors and the rotary embedding.
  */
 #ifndef ESP_ARCHITECTURE_H
 #define ESP_ARCHITECTURE_H

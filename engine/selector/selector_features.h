@@ -3,7 +3,7 @@
  *
  * p and q are the distributions of target and draft after the token before the root, and
  * q_root is the draft's distribution after the root. All of them are tempered in the same way
- * as for sampling the text.
+ * as when the text is sampled.
  */
 #ifndef ESP_SELECTOR_FEATURES_H
 #define ESP_SELECTOR_FEATURES_H

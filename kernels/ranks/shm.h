@@ -45,7 +45,7 @@ size_t esp_shm_bytes(int ranks);
 /* Maps a file of esp_shm_bytes() bytes. Returns NULL if there is not enough memory. */
 struct esp_shm *esp_shm_map(const struct esp_transport *transport, int file, int rank,
                             int count);
-/* Creates the file and maps it, for rank 0. */
+/* Creates the file and maps it. Only rank 0 calls this function. */
 struct esp_shm *esp_shm_make(const struct esp_transport *transport, int count);
 /* Returns whether the program that this process started (child[0]) has ended. Does not reap the
  * child. */

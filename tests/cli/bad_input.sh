@@ -57,7 +57,7 @@ check "drafter optimal can draft fewer nodes than it expands in one pass" sh -c 
 check "a seed that is not a number is refused" fails 1 "seed" $gen --seed x
 check "--threads 0 is refused" fails 1 "threads" $gen --threads 0
 check "verifier greedy is refused above temperature 0" fails 1 "greedy" $gen --verifier greedy --temp 1
-check "a context longer than the model's is refused" fails 1 "context" $gen --context 100000
+check "a --context larger than the context of the model is refused" fails 1 "context" $gen --context 100000
 
 check "an unknown command is refused" fails 2 "dance" $ESPALIER dance
 check "an unknown option is refused" fails 2 "--dance" $ESPALIER generate --dance

@@ -88,7 +88,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     draw(text, length, flags, width);
     char *what = fuzz_text(text, length < 3 ? length : 3);
     long at = esp_search_forward(text, length, 0, what);
-    FUZZ_REQUIRE(!*what ? at < 0 : at == 0, "a search for the start of a text finds it at 0");
+    FUZZ_REQUIRE(!*what ? at < 0 : at == 0,
+                 "a search for the start of a text finds it at byte 0");
     free(what);
     return 0;
 }

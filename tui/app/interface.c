@@ -37,8 +37,8 @@ struct session {
     struct esp_screen *screen;
     struct esp_decoder decoder;
     bool key_pressed;
-    /* Times in ms at which the last frame was painted, the last bytes were read from the
-     * keyboard, and the terminal was asked for its background colour. */
+    /* Times in ms. They say when the last frame was painted, when the last bytes were read from
+     * the keyboard, and when the terminal was asked for its background colour. */
     int64_t painted, heard;
     int64_t asked;
 };

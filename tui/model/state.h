@@ -108,7 +108,8 @@ const struct esp_iteration *esp_state_iteration(const struct esp_state *state, i
                                                 int *stages);
 /* Returns the iteration that is `back` iterations before the newest complete one, or NULL. */
 const struct esp_iteration *esp_state_kept(const struct esp_state *state, int back);
-/* Returns the index of the previous (step -1) or next (1) iteration in memory, or -1. */
+/* Returns the index of the previous (step -1) or next (step 1) iteration in memory. Returns -1
+ * if there is none. */
 int esp_state_neighbour(const struct esp_state *state, int index, int step);
 
 /* Statistics over the last 32 iterations, or over fewer if a setting has changed since then.

@@ -40,7 +40,7 @@ struct esp_look {
  * Moves the cursor to its most informative node (viz/explain.h). If `index` is -1, the panes
  * follow the newest iteration again. */
 void esp_look_hold(struct esp_look *look, const struct esp_state *state, int index);
-/* Holds the iteration before the shown one (step -1) or after it (1). If there is no later
+/* Holds the iteration before the shown one (step -1) or after it (step 1). If there is no later
  * iteration, the panes follow the newest one again. */
 void esp_look_step(struct esp_look *look, const struct esp_state *state, int step);
 

@@ -298,8 +298,9 @@ static int export_replay(struct job *job)
                                              .ascii = o->ascii};
     if (is_picture(o) || o->format || o->output)
         return refuse(
-            job, "--asciicast writes the whole replay to its own file, without --iteration, "
-                 "--format, --html, --chart, --figure, --aspect, --caption and -o");
+            job,
+            "--asciicast writes the whole replay to its own file; it excludes --iteration, "
+            "--format, --html, --chart, --figure, --aspect, --caption and -o");
     status = check_new(job, o->asciicast);
     if (status == ESP_OK)
         status =
