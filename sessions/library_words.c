@@ -64,7 +64,8 @@ static void first_words(const struct esp_pack *words, char *to, size_t size)
 
 /* ------------------------------------------------------------------ one session */
 
-/* Replaces the words of a branch in the index. If `words` is NULL, only removes the old words. */
+/* Replaces the words of a branch in the index. If `words` is NULL, only removes the old
+ * words. */
 static void put_words(struct esp_library *l, int64_t row, const struct esp_pack *words,
                       bool was_there)
 {

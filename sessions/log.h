@@ -21,7 +21,7 @@ enum esp_log_kind {
     ESP_LOG_PIECE,      /* the bytes of a token */
     ESP_LOG_HEADER,     /* models and settings */
     ESP_LOG_PROMPT,     /* appends the tokens of a prompt to the text */
-    ESP_LOG_FORK,       /* shortens the text, then appends tokens, new or from a branch */
+    ESP_LOG_FORK,       /* shortens the text, then appends new tokens or tokens of a branch */
     ESP_LOG_CUT,        /* shortens the text */
     ESP_LOG_DROP,       /* removes tokens from the middle of the text */
     ESP_LOG_SCORES,     /* gives scores to tokens of the text */

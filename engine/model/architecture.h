@@ -246,7 +246,7 @@ struct esp_architecture {
     /* NULL, or the family of the MTP layer that model files may have (see draft_head.h). The
      * first tensor of that family is fc. */
     const struct esp_family *mtp;
-    struct esp_config_flag flags[6]; /* ends with zeros */
+    struct esp_config_flag flags[6]; /* an entry of zeros ends the list */
     /* Indexed by field. A rule that has keys replaces the family's rule. */
     struct esp_config_rule config[ESP_CONFIG_FIELD_COUNT];
 };

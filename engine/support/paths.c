@@ -77,8 +77,8 @@ int esp_find_data(char *path, size_t size, const char *kind, const char *name)
     if (esp_program_path(program, sizeof program) &&
         found_above(path, size, program, kind, name))
         return 0;
-    /* dladdr() finds the file that contains this function. ISO C does not convert a function
-     * pointer to void *, so its bytes are copied. */
+    /* dladdr() finds the file that contains this function. ISO C does not allow converting a
+     * function pointer to void *, so the bytes of the pointer are copied. */
     int (*self)(char *, size_t, const char *, const char *) = esp_find_data;
     void *address;
     memcpy(&address, &self, sizeof address);

@@ -5,7 +5,7 @@
  * only where it must wait for other threads: at barriers, and in functions that the lanes of a
  * warp must call together (shuffles, votes, __syncwarp, tensor core products). These lanes must
  * call the same function from the same line with the same mask, as the instruction requires. If
- * a thread waits forever, the emulator names it and ends the program.
+ * a thread waits forever, the emulator names the thread and ends the program.
  */
 #ifndef EMU_DEVICE_H
 #define EMU_DEVICE_H

@@ -10,8 +10,8 @@
  * and while models load. It also holds while the program waits for another program, or for a
  * terminal that nobody reads. After three seconds SIGALRM restores the terminal and ends the
  * program, even after esp_terminal_close(). A second SIGTERM does so immediately. A running
- * editor also gets the signal, and is killed at the end. Recordings are complete, because each
- * line is written to the file as soon as it exists.
+ * editor also gets the signal, and is killed when the program ends. Recordings are complete,
+ * because each line is written to the file as soon as it exists.
  */
 #ifndef ESP_TERMINAL_H
 #define ESP_TERMINAL_H

@@ -415,7 +415,7 @@ static void forget_iterations(struct esp_state *state)
         forget_iterations(state->compared);
 }
 
-/* Begins a comparison with a second session that has this configuration, or ends it. */
+/* Begins a comparison with a second session that has this configuration, or ends one. */
 static int set_second(struct esp_state *state, const struct esp_setup *loaded)
 {
     if (!loaded->drafter[0]) {
