@@ -11,7 +11,7 @@
  *   ratio   v with the vocabulary in order of p/q. Detects wrong residuals and wrong
  *           acceptance, because they move probability between tokens of small and of large p/q
  *   rank    v in order of falling p. Detects a bias towards likely tokens
- *   serial  pairs of consecutive tokens, by the v of test `ratio`. Detects draws that depend on
+ *   serial  the v of test `ratio` for pairs of consecutive tokens. Detects draws that depend on
  *           each other
  *   first   counts of the first token after the text, compared with its exact p
  *

@@ -203,7 +203,7 @@ struct esp_family {
     const char *hidden_act;         /* the only supported value of that key */
     enum esp_activation activation; /* the activation function that hidden_act names */
     enum esp_norm norm;
-    const struct esp_config_rule *config;  /* (ESP_CONFIG_FIELD_COUNT) or NULL */
+    const struct esp_config_rule *config;  /* (ESP_CONFIG_FIELD_COUNT) rules, or NULL */
     const struct esp_tensor_rule *tensors; /* rules for struct esp_model_desc */
     const struct esp_tensor_rule *layer_tensors; /* rules for struct esp_layer; the tensor names
                                                     follow "N." */
