@@ -1,8 +1,8 @@
 /* lossless.c - tests a session's output against the target's exact distribution; see
  * lossless.h.
  *
- * After each continuation the session is rewound to the end of its text: the KV caches are
- * shortened and nothing is computed again. The random numbers are not rewound, so the
+ * After each continuation the session is rewound to the end of its original text: the KV caches
+ * are shortened and nothing is computed again. The random numbers are not rewound, so the
  * continuations are independent.
  */
 #include "engine/lossless.h"
@@ -19,13 +19,14 @@ enum { SMALLEST_BIN = 5 }; /* minimum number of tokens expected in a bin of test
 struct scorer {
     struct esp_session *session;
     int start;                         /* length of the text that is continued, in tokens */
-    struct esp_kv_cache target, draft; /* caches of the text without its last token */
+    struct esp_kv_cache target, draft; /* KV caches of the text without its last token */
     bool has_draft, has_head;          /* has_head: the draft is a draft head */
     struct esp_features features;      /* hidden states for the draft head */
     struct esp_rows *p, *q;            /* (tokens) */
     float *p_row, *q_row;              /* (vocabulary) */
-    int32_t *rows;                     /* (tokens) row numbers from 0 */
-    double *first, *first_p;           /* (vocabulary) counts of first tokens; their exact p */
+    int32_t *rows;                     /* (tokens) row indices 0, 1, 2, ... */
+    double *first, *first_p;           /* (vocabulary) how often each token came first, and its
+                                          exact probability */
     struct esp_arrays arrays;          /* owns the five arrays above */
     double rank[ESP_LOSSLESS_BINS], serial[ESP_LOSSLESS_SIDE * ESP_LOSSLESS_SIDE];
     struct esp_rng rng;
@@ -43,8 +44,8 @@ const char *esp_lossless_test_name(int test)
 
 /* ------------------------------------------------------------------ memory */
 
-/* Returns the maximum number of rows that the text and `tokens` tokens after it need in a cache
- * for the model of `like`. */
+/* Returns the maximum number of rows that a cache needs for the text and `tokens` tokens after
+ * it. The cache is for the same model as `like`. */
 static int rows_needed(const struct scorer *s, const struct esp_kv_cache *like, int tokens)
 {
     const int most = like->translation ? ESP_SPELLED_MOST : 1;
@@ -320,9 +321,9 @@ static void finish(struct scorer *s, int trials, struct esp_lossless *r)
         esp_chi_square_fit(s->serial, even, ESP_LOSSLESS_SIDE * ESP_LOSSLESS_SIDE);
     r->test[ESP_LOSSLESS_first] = test_first(s, trials);
     r->distance = esp_total_variation(r->ratio, even, ESP_LOSSLESS_BINS);
-    /* McDiarmid 1989: one token changes the distance by at most 1/n. If the limit is wrong,
-     * it is more likely too large than too small, because chance makes the measured distance
-     * larger on average than the true distance. */
+    /* McDiarmid 1989: one token changes the distance by at most 1/n. The limit is more likely
+     * too large than too small, because chance makes the measured distance larger on average
+     * than the true distance. */
     r->limit = r->distance + sqrt(log(1 / 0.01) / (2.0 * r->tokens));
 }
 

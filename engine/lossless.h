@@ -3,16 +3,16 @@
  *
  * A session writes many short continuations of its text. Then a plain pass of the target,
  * without a tree, computes the exact distribution p of every token written, given the tokens
- * before it. Put the vocabulary in any order, and let v be the sum of p over the tokens before
- * the written one, plus a random part of its own p. If speculation is exact, v is uniform on
- * [0, 1) and independent from token to token (Rosenblatt 1952). Chi-square tests look for
- * deviations:
+ * before it. Put the vocabulary in any order. Let v be the sum of p over the tokens before the
+ * written token in this order, plus a random part of the written token's p. If speculation is
+ * exact, v is uniform on [0, 1) and independent from token to token (Rosenblatt 1952).
+ * Chi-square tests look for deviations:
  *
  *   ratio   v with the vocabulary in order of p/q. Detects wrong residuals and wrong
  *           acceptance, because they move probability between tokens of small and of large p/q
  *   rank    v in order of falling p. Detects a bias towards likely tokens
- *   serial  v (ratio) of each token and of the next one. Detects draws that depend on each
- *           other
+ *   serial  the v of test `ratio` for pairs of consecutive tokens. Detects draws that depend on
+ *           each other
  *   first   counts of the first token after the text, compared with its exact p
  *
  * At temperature 0 no test is needed: every token must be the likeliest one of the plain pass.
@@ -56,8 +56,9 @@ struct esp_lossless {
 
 const char *esp_lossless_test_name(int test);
 
-/* Measures a session that has a prompt. Its text does not change, but its random numbers and
- * its drafter's state do. Returns ESP_E_CANCELLED if `progress` returned false. */
+/* Measures a session that has a prompt. The session's text does not change, but its random
+ * numbers and the state of its drafter do. Returns ESP_E_CANCELLED if `progress` returned
+ * false. */
 int esp_lossless_measure(struct esp_session *session, const struct esp_lossless_plan *plan,
                          struct esp_lossless *result, char *err, size_t errlen);
 

@@ -62,7 +62,7 @@ static void write_size(size_t bytes, char *text, size_t size)
         snprintf(text, size, "%.2f GB", (double)bytes / 1e9);
 }
 
-/* Returns the bytes that espalier may use on the device; SIZE_MAX: unknown. */
+/* Returns how many bytes espalier may use on the device, or SIZE_MAX if this is unknown. */
 static size_t device_room(const struct esp_engine *e, size_t limit)
 {
     const size_t free = e->backend->ops->memory_free(e->backend);
@@ -151,7 +151,7 @@ int esp_memory_plan(struct esp_engine *e, size_t limit, char *err, size_t errlen
 
 /* An embedding that is also the LM head is stored twice if it is smaller than this. */
 static const size_t SMALL_EMBEDDING = (size_t)16 << 20;
-/* Assumed size of the program itself, trees, texts, threads and the display. */
+/* The program itself, trees, texts, threads and the display are assumed to need this much. */
 static const size_t PROGRAM = (size_t)32 << 20;
 
 static size_t draft_need(const struct esp_engine *e)

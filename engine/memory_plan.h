@@ -12,9 +12,9 @@
 int esp_memory_plan(struct esp_engine *engine, size_t limit, char *err, size_t errlen);
 
 /* If the device (or `limit`, 0 if none) has no room for a session with the full context,
- * shortens the engine's context, so that a session fits together with the whole models. Does
- * nothing if less than a quarter of the context would be left. Call it before
- * esp_memory_plan(), and only if the user set no context. */
+ * shortens the engine's context. Then a session and the whole models fit together. Does nothing
+ * if less than a quarter of the context would be left. Call it before esp_memory_plan(), and
+ * only if the user set no context. */
 void esp_memory_fit_context(struct esp_engine *engine, size_t limit);
 
 /* Limits the process to about `bytes` (0 means no limit). The memory of the program, the

@@ -1,8 +1,9 @@
 /* recycling.c - see recycling.h.
  *
- * At temperature 0, rates are learned from every verified row, because each shows which token
- * the target would choose next. Above temperature 0, they are learned only from the accepted
- * path, because only its tokens were drawn from the target's distribution.
+ * At temperature 0, the acceptance rates of recycled tokens are learned from every verified
+ * row, because each row shows which token the target would choose next. Above temperature 0,
+ * they are learned only from the accepted path, because only its tokens were drawn from the
+ * target's distribution.
  */
 #include "engine/recycling.h"
 

@@ -25,7 +25,7 @@ struct esp_recycling {
 int esp_recycling_turn(struct esp_session *session);
 void esp_recycling_close(struct esp_recycling *recycling);
 
-/* Asks the backend for the likeliest tokens of all verified rows. They are available when the
+/* Asks the backend for the likeliest tokens of all verified rows. They are available after the
  * verifier has run. */
 int esp_recycling_look(struct esp_session *session);
 

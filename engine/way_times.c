@@ -11,9 +11,9 @@ enum { FILE_SIZE = 1 << 16 };
 /* Maximum plausible time, in nanoseconds, for a block of 32 by 32 weights. */
 static const double LONGEST = 1e7;
 
-/* Reads one list: the times of both ways for each number of rows. The file has two such lists
- * for each type of weights that was measured: one for activations of 16 bits and one for 8
- * bits. */
+/* Reads one list: how long each of the two ways takes for each number of rows. The file has two
+ * such lists for each type of weights that was measured: one for activations of 16 bits and one
+ * for 8 bits. */
 static void read_sizes(const cJSON *list, double ns[ESP_WAY_SIZES][ESP_WAYS])
 {
     for (int i = 0; i < ESP_WAY_SIZES; i++)

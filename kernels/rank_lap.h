@@ -10,6 +10,6 @@ struct esp_rank_lap {
     float compute, wait, hop;
 };
 
-enum { ESP_RANK_LAPS = 128 }; /* maximum number of laps of a pass, of all ranks together */
+enum { ESP_RANK_LAPS = 128 }; /* maximum number for a pass, summed over all ranks */
 
 #endif

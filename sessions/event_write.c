@@ -8,7 +8,7 @@
 #include "sessions/event_fields.h"
 
 enum {
-    LONGEST_TEXT = 1 << 16, /* limit in bytes; texts of tokens that are longer are left out */
+    LONGEST_TEXT = 1 << 16, /* limit in bytes; a token's text is left out if it is longer */
     PROMPT_LINE = ESP_RECORDING_LINE / 2, /* a longer prompt is divided into several lines */
 };
 

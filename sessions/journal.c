@@ -38,7 +38,7 @@ enum { HEAD = 4096, SIZE = HEAD + 2 * ESP_JOURNAL_AREA };
 struct esp_journal {
     char path[PATH_MAX];
     unsigned char *map; /* (SIZE) */
-    int now;            /* number of the area that receives new records */
+    int now;            /* index of the area that receives new records */
     size_t most;        /* largest number of bytes ever used in an area */
 };
 

@@ -64,7 +64,8 @@ static void first_words(const struct esp_pack *words, char *to, size_t size)
 
 /* ------------------------------------------------------------------ one session */
 
-/* Replaces the words of a branch in the index, or removes them if there are no words. */
+/* Replaces the words of a branch in the index. If `words` is NULL, only removes the old
+ * words. */
 static void put_words(struct esp_library *l, int64_t row, const struct esp_pack *words,
                       bool was_there)
 {
@@ -273,7 +274,7 @@ static void read_session(struct esp_library *l, sqlite3_stmt *s, struct esp_kept
         esp_library_release(l, to->id);
 }
 
-/* Lists the sessions with the number `id` (0 means any) and the name `name` ("" means any). */
+/* Lists the sessions that have the number `id` (0 means any) and this name ("" means any). */
 static int list(struct esp_library *l, int64_t id, const char *name, esp_kept_visit *visit,
                 void *user, char *err, size_t errlen)
 {

@@ -6,7 +6,8 @@
 
 #include "sessions/grow.h"
 
-enum { MOST = 1 << 28 /* tokens in a text */, KIND = 7, HAS_SCORE = 8, HAS_ITERATION = 16 };
+enum { MOST = 1 << 28 }; /* maximum length of a text, in tokens */
+enum { KIND = 7, HAS_SCORE = 8, HAS_ITERATION = 16 };
 
 /* ------------------------------------------------------------------ frames */
 

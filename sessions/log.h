@@ -2,8 +2,8 @@
  *
  * There are records for prompts, for iterations, for switches to another text, and for changes
  * to branches (names, marks, deletions). Applying all records in order gives the tree of texts.
- * Writing a record takes about a microsecond, so the engine's thread writes it itself, into a
- * journal (journal.h). Later the same bytes are stored in the library.
+ * Writing a record takes about a microsecond, so the engine's thread writes the records
+ * directly to a journal (journal.h). Later the same bytes are stored in the library.
  *
  * A record consists of its length (4 bytes), a checksum (4 bytes), its kind (1 byte) and its
  * values. man/espalier-session.5 lists the kinds. Records are untrusted: every number is
@@ -21,7 +21,7 @@ enum esp_log_kind {
     ESP_LOG_PIECE,      /* the bytes of a token */
     ESP_LOG_HEADER,     /* models and settings */
     ESP_LOG_PROMPT,     /* appends the tokens of a prompt to the text */
-    ESP_LOG_FORK,       /* shortens the text, then appends tokens, new or from a branch */
+    ESP_LOG_FORK,       /* shortens the text, then appends new tokens or tokens of a branch */
     ESP_LOG_CUT,        /* shortens the text */
     ESP_LOG_DROP,       /* removes tokens from the middle of the text */
     ESP_LOG_SCORES,     /* gives scores to tokens of the text */
@@ -41,7 +41,7 @@ enum {
 
 /* ------------------------------------------------------------------ writing */
 
-/* Each function below appends a record to `to`. If there is no memory, it sets to->failed. */
+/* Each function below appends a record to `to`. If memory runs out, it sets to->failed. */
 void esp_log_time(struct esp_pack *to, time_t now);
 void esp_log_piece(struct esp_pack *to, int32_t token, const char *bytes, size_t length);
 /* `line` is the header line of a recording, `length` bytes long. struct esp_kept_session
@@ -57,8 +57,8 @@ void esp_log_scores(struct esp_pack *to, int first, const struct esp_token_score
                     int count);
 void esp_log_judge(struct esp_pack *to, int branch, const char *name, bool marked,
                    bool deleted);
-/* Writes that a generation begins. If generation->place is -1, the generation begins at the end
- * of the current text. */
+/* Appends a record that says where a generation begins. If generation->place is -1, the
+ * generation begins at the end of the current text. */
 void esp_log_generation(struct esp_pack *to, const struct esp_kept_generation *generation);
 /* Writes the tokens that iteration `number` of the session appended to the text. */
 void esp_log_iteration(struct esp_pack *to, int number, const struct esp_event *event);

@@ -127,7 +127,7 @@ static bool take(struct pty *pty)
 bool pty_read(struct pty *pty, double seconds)
 {
     struct pollfd ready = {.fd = pty->fd, .events = POLLIN};
-    /* With a negative number, poll() would wait forever. */
+    /* If this number were negative, poll() would wait forever. */
     const int milliseconds = seconds > 0 ? (int)(seconds * 1000) : 0;
     return poll(&ready, 1, milliseconds) > 0 && take(pty);
 }

@@ -17,7 +17,7 @@ struct pty {
     /* fd is the test's end of the terminal; other is the program's end, which stays open */
     int fd, other;
     struct termios before; /* modes of the terminal before the program ran */
-    char *output;          /* (count) and a NUL: the output since the last pty_forget() */
+    char *output;          /* `count` bytes and a NUL: the output since the last pty_forget() */
     size_t count, capacity;
     double started; /* the time (pty_now()) at which the program was started */
 };

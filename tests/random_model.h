@@ -53,12 +53,12 @@ void random_model_recur(struct random_model *model, int layer, enum esp_mixer mi
 void random_model_free(struct random_model *model);
 
 /* Computes the logits (n, vocabulary) of n nodes of a forest. parents[i] < i is the parent of
- * node i, or -1 if it has none. A node sees itself and its ancestors, and its position is its
- * depth. */
+ * node i, or -1 if it has none. A node attends to itself and its ancestors, and its position is
+ * its depth. */
 void random_model_reference(const struct random_model *model, const int32_t *tokens,
                             const int32_t *parents, int n, double *logits);
 
-/* Does the same as random_model_reference(), with inputs and hidden states. `input` (n,
+/* Does the same as random_model_reference(), but also has inputs and hidden states. `input` (n,
  * desc.input) is what a draft head reads; it is NULL for other models. If `states` is not NULL,
  * writes the hidden states (layers + 2, n, hidden) to it. The last of them are the states after
  * the final norm. */

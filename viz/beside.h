@@ -22,7 +22,7 @@ struct esp_beside_row {
 struct esp_beside {
     char title[ESP_BESIDE_TEXT], measure[ESP_BESIDE_TEXT];
     char paper[ESP_BESIDE_TEXT], source[ESP_BESIDE_TEXT]; /* where the numbers come from */
-    char here[ESP_BESIDE_HERE][ESP_BESIDE_TEXT];          /* (here_count) ways of measuring */
+    char here[ESP_BESIDE_HERE][ESP_BESIDE_TEXT];          /* (here_count) how it was measured */
     int here_count;
     double reference; /* a value that a dashed line marks in both panels; 0: no line */
     char reference_label[ESP_BESIDE_TEXT];

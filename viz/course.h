@@ -8,7 +8,7 @@ enum { ESP_COURSE_GAUGES = 64 };
 
 struct esp_course_point {
     int index, committed, path, deepest;
-    int drafted, cut; /* verified nodes except the root; nodes that were cut */
+    int drafted, cut; /* drafted: verified nodes except the root; cut: nodes that were cut */
     int passes;       /* passes of the draft model */
     double seconds[ESP_STAGES], exchange, baseline;
     double at;       /* sum of all stage times so far, including this iteration, in seconds */
@@ -33,14 +33,14 @@ struct esp_course {
     struct esp_course_gauge gauges[ESP_COURSE_GAUGES]; /* (gauge_count) oldest first */
     int gauge_count;
     struct esp_acceptance acceptance;
-    char drafters[256], verifiers[256]; /* "dynatree, goodput": oldest first */
+    char drafters[256], verifiers[256]; /* names, oldest first: "dynatree, goodput" */
 };
 
 /* Sums of values over several iterations. */
 struct esp_totals {
     int iterations;
     int64_t committed;         /* tokens */
-    int64_t drafted, accepted; /* verified nodes except roots; accepted nodes */
+    int64_t drafted, accepted; /* drafted: verified nodes except roots */
     double seconds[ESP_STAGES];
 };
 

@@ -23,7 +23,7 @@ struct esp_glyphs {
     const char *halves[4];
     const char *accepted, *rejected;
     const char *arrow, *ellipsis, *dot, *running, *cursor;
-    const char *more[4]; /* signs that there is more above, below, to the left, to the right */
+    const char *more[4]; /* signs that more follows above, below, to the left, to the right */
 };
 
 extern const struct esp_glyphs esp_glyphs_full, esp_glyphs_plain, esp_glyphs_ascii;

@@ -1,11 +1,11 @@
 /* mask_view.h - draws the tree attention mask as character cells.
  *
- * A row of the target's pass sees itself, its ancestors in the tree, and the whole text before
- * the tree. The first of these forms that fits is drawn:
+ * A row of the target's pass attends to itself, to its ancestors in the tree, and to all of the
+ * text before the tree. The first of these forms that fits is drawn:
  *
- *     labelled   one entry in two columns, each row with its token
- *     blocks     two entries, one above the other, in one cell (half blocks)
- *     braille    2 x 4 entries in one cell
+ *     labelled   each entry takes two columns, and each row shows its token
+ *     blocks     each cell shows two entries, one above the other (half blocks)
+ *     braille    each cell shows 2 x 4 entries
  *
  * If the glyph set has neither half blocks nor braille, each entry is one character, and what
  * does not fit is clipped.

@@ -43,8 +43,8 @@ int esp_safe_width(const char *bytes, size_t length, int flags);
 
 /* Writes text of several lines: newlines and tabs are written unchanged. */
 void esp_safe_write(FILE *file, const char *bytes, size_t length);
-/* Like printf(), but the output is safe for any string arguments: their newlines and tabs get
- * stand-ins, too. Writes nothing if memory runs out. */
+/* Like printf(), but the output is safe for any string arguments: their newlines and tabs also
+ * get stand-ins. Writes nothing if memory runs out. */
 void esp_safe_print(FILE *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Writes equivalent JSON that is safe on a terminal. Characters that have a stand-in in the

@@ -1,11 +1,11 @@
-/* format_harmony.c - harmony, of gpt-oss.
+/* format_harmony.c - harmony, the chat format of gpt-oss.
  *
  *     <|start|>ROLE<|message|>TEXT<|end|>
  *
- * The chat template itself writes the first part, which has the date and the channels of
- * answers. The system prompt follows, in the role of a "developer". An answer consists of
- * several messages: the reasoning in channel "analysis", which ends with <|end|>, and the text
- * in channel "final", which ends with <|return|>. The chat template keeps only the text of
+ * The chat template itself writes the first part, which has the date and the names of the
+ * channels. The system prompt follows as a message of the role "developer". An answer consists
+ * of several messages: the reasoning in channel "analysis", which ends with <|end|>, and the
+ * text in channel "final", which ends with <|return|>. The chat template keeps only the text of
  * earlier answers. espalier also keeps their reasoning, because it never changes earlier text.
  */
 #include "engine/chat/chat_format.h"

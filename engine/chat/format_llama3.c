@@ -1,10 +1,10 @@
-/* format_llama3.c - Llama 3 to 3.3.
+/* format_llama3.c - the chat format of Llama 3 to 3.3.
  *
  *     <|start_header_id|>ROLE<|end_header_id|>\n\nTEXT<|eot_id|>
  *
- * White space at both ends of a message is dropped. From Llama 3.1 on there is always a system
- * part. It begins with two dates: the date of the training data and today's date. In Llama 3.1,
- * the second date is fixed.
+ * White space at both ends of a message is dropped. Llama 3.1 and later models always have a
+ * system message. It begins with two dates: the date of the training data and today's date. In
+ * Llama 3.1, the second date is fixed.
  */
 #include "engine/chat/chat_format.h"
 

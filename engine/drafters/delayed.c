@@ -1,8 +1,9 @@
 /* delayed.c - one sampled path of L1 tokens, then K independent paths of L2 tokens each
  * (delayed-tree-expansion, def. 5.2).
  *
- * Draft and target agree best near the root, so branches near the root gain least. The
- * branches therefore start where the two models begin to differ. With L1=0 this is `iid`.
+ * Draft and target agree best near the root, so branches near the root gain least. The branches
+ * therefore start where the two models begin to differ. With L1=0, this drafter is the same as
+ * drafter `iid`.
  */
 #include "engine/drafters/drafter.h"
 
@@ -42,9 +43,9 @@ const struct esp_drafter_ops esp_drafter_delayed = {
     .summary = "one sampled path that splits into K paths after L1 tokens",
     .source = "delayed-tree-expansion, def. 5.2",
     .differs =
-        "K, L1 and L2 are parameters here. The paper's neural selector (sec. 6), which is "
-        "drafter nde here, chooses them for every tree and must be trained for each pair "
-        "and verifier. " ESP_DIFFERS_TEMPERED,
+        "K, L1 and L2 are parameters. The paper's neural selector (sec. 6), which is "
+        "drafter nde in espalier, chooses them for every tree and must be trained for each "
+        "pair and verifier. " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_IID,
     .params = params,
     .check = check,

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* Constants of history=step, and the limit of |x| of history=price. */
+/* Constants of the rule `step`, and the limit of |x| for the rule `price`. */
 static const double DEAD_BAND = 0.1, STEP_TAUH = 0.05, STEP_RHODEEP = 0.05;
 enum { LEAST_GENERATIONS = 5, STEP_D0 = 1 };
 static const double REACH = 6;
@@ -68,7 +68,7 @@ static void learn_proportional(struct esp_history *h, const struct esp_history_p
     h->rhodeep = clip(h->rhodeep - p->step_rhodeep * off, p->rhostop, 1);
 }
 
-/* Returns whether a threshold that x controls ended the tree at its deepest layer. */
+/* Returns whether one of the thresholds that x controls ended the tree at its deepest layer. */
 static bool ended_by_price(const struct esp_history *h, const struct esp_history_plan *p,
                            const struct esp_iteration *it)
 {
@@ -100,7 +100,7 @@ void esp_history_learn(struct esp_history *h, const struct esp_history_plan *p,
     if (it->deepest == 0)
         return; /* nothing was drafted, so there is nothing to learn */
     if (p->rule == ESP_HISTORY_STEP)
-        return; /* this rule learns from whole generations */
+        return; /* the rule `step` learns only at the end of a generation */
     note(h, p,
          p->rule == ESP_HISTORY_PRICE ? it->path_length == it->deepest
                                       : (double)it->path_length / it->deepest);
@@ -110,9 +110,9 @@ void esp_history_learn(struct esp_history *h, const struct esp_history_plan *p,
         learn_price(h, p, it);
 }
 
-/* The acceptance is the number of tokens per iteration, divided by the maximum. As in the
- * released program, this maximum is the initial depth (called tree_depth there), plus 1 for the
- * bonus token, plus 1 if the tree starts at the draft's first guess. */
+/* The acceptance is the number of tokens per iteration, divided by the maximum. This maximum is
+ * the initial depth, plus 1 for the bonus token, plus 1 if the tree starts at the draft's first
+ * guess. The released program uses the same maximum; it calls the initial depth tree_depth. */
 void esp_history_end(struct esp_history *h, const struct esp_history_plan *p)
 {
     const int tokens = h->tokens, rounds = h->rounds;

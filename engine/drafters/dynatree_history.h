@@ -1,13 +1,15 @@
-/* dynatree_history.h - rules by which dynatree's thresholds follow past acceptance.
+/* dynatree_history.h - rules that adapt dynatree's thresholds to past acceptance.
  *
  *   off           The thresholds do not change.
  *   step          As in the authors' released program (cny123222/DynaTree, class
- *                 TreeSpeculativeGeneratorV2AdaptiveV3): once per generation, from the 5th on.
+ *                 TreeSpeculativeGeneratorV2AdaptiveV3). The thresholds change once per
+ *                 generation, beginning with the 5th.
  *                 Let a = committed tokens per iteration / the maximum that a tree of depth D0
  *                 gives, averaged over the last W generations. If a is outside target +-
  *                 0.1, D0 moves by 1, and tauh and rhodeep by 0.05 each, within [2, Dmax - 1],
  *                 [0.5, 0.95] and [0.3, 0.8].
- *   proportional  As the paper prints it (dynatree, sec. 3.3): after every iteration. Let
+ *   proportional  As printed in the paper (dynatree, sec. 3.3). The thresholds change after
+ *                 every iteration. Let
  *                 a = path length / depth, averaged over the last W iterations.
  *                   D0      <- clip(D0 + etaD (a - target), 1, Dmax - 1)
  *                   tauh    <- clip(tauh - etah (a - target), taul, 1)
@@ -42,31 +44,31 @@ enum { ESP_HISTORY_LONGEST = 1000 };
 struct esp_history_plan {
     enum esp_history_rule rule;
     int window;           /* W */
-    double target, price; /* acceptance to aim for; cost of a layer, in tokens */
+    double target, price; /* target: acceptance to aim for; price: cost of a layer, in tokens */
     double step_d0, step_tauh, step_rhodeep, step_price; /* etaD, etah, etar, etap */
     double d0, tauh, rhostop, rhodeep, tau;              /* starting values */
     double taul, dmax;
-    bool draft_root; /* the tree starts at the draft's first guess, one layer deeper */
+    bool draft_root; /* true if the tree starts one layer deeper, at the draft's first guess */
 };
 
 /* State, which the rules change. */
 struct esp_history {
     double d0, tauh, rhostop, rhodeep, tau;
-    double x;                      /* history=price: offset of the depth */
+    double x;                      /* rule `price`: how much is added to D0 */
     double a[ESP_HISTORY_LONGEST]; /* ring buffer with the last values of the rule's
                                       statistic */
     int count, next;               /* number of values in the ring buffer; index of the next
                                       value */
     double mean;                   /* mean of the last W values; NaN before the first */
-    int tokens, rounds;            /* history=step: tokens and iterations of this generation */
-    int limit;                     /* depth limit of this iteration, set by its drafter */
+    int tokens, rounds;            /* rule `step`: tokens and iterations of this generation */
+    int limit;                     /* depth limit of this iteration; the drafter sets it */
 };
 
 /* Flags for the values that a changed plan resets to their starting values. */
 enum { ESP_HISTORY_D0 = 1, ESP_HISTORY_TAUH = 2, ESP_HISTORY_RHODEEP = 4, ESP_HISTORY_ALL = 8 };
 
-/* Applies a plan: resets the values in `changed` (flags above). The other values stay as they
- * were learned, but are clipped to the plan's limits. */
+/* Applies a plan: resets the values in `changed` (flags above). The other values keep what was
+ * learned, but are clipped to the plan's limits. */
 void esp_history_start(struct esp_history *history, const struct esp_history_plan *plan,
                        unsigned changed);
 

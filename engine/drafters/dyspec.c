@@ -1,27 +1,28 @@
 /* dyspec.c - a tree of N sampled nodes, each drawn where acceptance is likeliest (dyspec, alg.
  * 1).
  *
- * v estimates the probability that verification reaches the next child of a node: the node and
- * its ancestors are accepted, and the child's earlier siblings are rejected. R, the draft
- * distribution without those siblings, serves as the acceptance rate. The entry with the
- * largest v is popped from a queue, and a child y is drawn from R. Two entries replace the
- * popped entry: the next sibling with v (1 - R[y]) and the first child of y with v R[y]. v
- * never rises along a path, so the N draws with the largest v are found.
+ * The queue holds the draws that can be made next, each with a value v. v estimates the
+ * probability that verification reaches the next child of a node: the node and its ancestors
+ * are accepted, and the child's earlier siblings are rejected. R, the draft distribution
+ * without those siblings, serves as the acceptance rate. The draw with the largest v is popped
+ * from the queue, and a child y is drawn from R. Two entries replace the popped entry: the next
+ * sibling with v (1 - R[y]) and the first child of y with v R[y]. v never rises along a path,
+ * so the N draws with the largest v are found.
  *
  * Whether a child is drawn depends only on v, which earlier draws determine, and never on the
  * drawn token. Otherwise the tree would favour some tokens and bias the output.
  *
- * The q of a node is needed when its first child is about to be drawn. The pass that computes
- * this q also computes nodes that will probably be popped soon. These nodes are taken from the
- * first entries of the queue, as many as there are draws left. Their v must be at least a
- * fraction of the last v of the previous iteration. Computing them before they are needed does
- * not change the tree.
+ * The draft distribution q of a node is needed when its first child is about to be drawn. The
+ * pass that computes this q also computes nodes that will probably be popped soon. These nodes
+ * are taken from the first entries of the queue, as many as there are draws left. Their v must
+ * be at least a fraction of the last v of the previous iteration. Computing them before they
+ * are needed does not change the tree.
  */
 #include "engine/drafters/drafter.h"
 
 enum { N };
 
-/* A node is computed before it is needed if its v is at least this fraction of the last v. */
+/* A node is computed early if its v is at least this fraction of `last` (see struct state). */
 static const double NEAR = 0.6;
 
 static const struct esp_param params[] = {
@@ -29,7 +30,7 @@ static const struct esp_param params[] = {
     {0},
 };
 
-/* The next draw below a node: the draw of its first child, or of the next sibling. */
+/* A draw that can be made next: of the first child of a node, or of the next sibling. */
 struct entry {
     double v;
     int32_t parent;

@@ -5,10 +5,10 @@
 
 #include "engine/drafters/goodput_account.h"
 
-static const double PER_TOKEN = 2; /* number of guesses per token of the match */
-/* Fraction of correct guesses that is assumed until some were tested. RIGHT is for temperature
- * 0, RIGHT_DRAWN for higher temperatures. At higher temperatures, no guess is verified
- * until some guesses have been correct. */
+static const double PER_TOKEN = 2; /* number of guesses for each token of the match */
+/* The fraction of correct guesses that is assumed until some guesses were tested. RIGHT is for
+ * temperature 0, RIGHT_DRAWN for higher temperatures. At higher temperatures, no guess is
+ * verified until some guesses have been correct. */
 static const double RIGHT = 0.5, RIGHT_DRAWN = 0;
 static const double WORTH = 0.1; /* minimum expected gain of a tree, in tokens */
 
@@ -24,9 +24,9 @@ int esp_copied_find(struct esp_copied *c, const struct esp_draft *d,
     return esp_retrieval_find(r, d, &guesses, plan->recycle);
 }
 
-/* Returns the number of guesses for which the gain minus the cost of the rows is largest, for a
- * target pass of at most `seconds`. Sets *gain to this difference. The guesses are sorted by
- * probability, parents first. */
+/* Returns the number of guesses for which the gain minus the cost of the rows is largest, if
+ * the target pass can take at most `seconds`. Sets *gain to this difference. The guesses are
+ * sorted by probability, parents first. */
 static int count_best(const struct esp_copied *c, const struct esp_rate *rate, double seconds,
                       double *gain)
 {

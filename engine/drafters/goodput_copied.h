@@ -26,7 +26,7 @@ struct esp_copied {
 /* Says which guesses to find. */
 struct esp_copied_plan {
     int depth;    /* maximum depth */
-    bool copy;    /* copy guesses from the text and the expected text */
+    bool copy;    /* copy guesses from the text so far and from the expected text */
     bool recycle; /* guess recycled tokens (recycled.h) */
     bool free;    /* find guesses even if their rows cost more time than they save */
 };

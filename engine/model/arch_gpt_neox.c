@@ -1,8 +1,8 @@
 /* arch_gpt_neox.c - the GPT-NeoX architecture (Pythia): LayerNorm, partial rotation, GELU.
  *
  * Attention and MLP may read the same residual ("parallel"). Query, key and value are in one
- * matrix. For each head, it has head_dim rows of the query (part 0), then as many rows of
- * the key (part 1) and of the value (part 2). Key names and defaults are those of
+ * matrix. For each head, this matrix has head_dim rows of the query (part 0), then as many rows
+ * of the key (part 1) and of the value (part 2). Key names and defaults are those of
  * GPTNeoXConfig in the transformers library. Release 5 of the library moved rotary_emb_base and
  * rotary_pct into rope_parameters.
  *

@@ -1,4 +1,4 @@
-/* arch_llama.c - the Llama architecture: Llama's family, with biases if config.json says so.
+/* arch_llama.c - the Llama architecture. Matrices have biases if config.json says so.
  *
  * Key names and defaults are those of LlamaConfig in the transformers library.
  */

@@ -1,11 +1,11 @@
 /* architecture.h - the tables that describe an architecture, so that its models can be opened.
  *
  * An architecture is one file arch_NAME.c that fills a struct esp_architecture, and one line
- * X(NAME) in architectures.def, where NAME is the model_type of config.json. The file names
- * its family and lists the config rules in which it differs. A family has three tables: the
- * config key of each field of struct esp_config, the tensors that the model has once, and the
- * tensors of every layer. All architectures share the code for reading, range checks, shapes,
- * errors and the rotary embedding.
+ * X(NAME) in architectures.def, where NAME is the model_type of config.json. The file names its
+ * family and lists the config rules that differ from those of the family. A family has three
+ * tables: the config key of each field of struct esp_config, the tensors that the model has
+ * once, and the tensors of every layer. All architectures share the code for reading, range
+ * checks, shapes, errors and the rotary embedding.
  */
 #ifndef ESP_ARCHITECTURE_H
 #define ESP_ARCHITECTURE_H
@@ -38,7 +38,7 @@
     X(int, attention_every, 1, 1000) /* every n-th layer is not recurrent */                   \
     X(int, vocabulary, 1, 2 << 20)                                                             \
     X(int, context, 1, 16 << 20)                                                               \
-    X(int, window, 1, 16 << 20)      /* positions a token attends to, including its own */     \
+    X(int, window, 1, 16 << 20)      /* how many positions a token attends to, its own too */  \
     X(int, window_from, 0, 1000)     /* the first layer that may have the window */            \
     X(int, full_every, 1, 1000)      /* every n-th layer has no window */                      \
     X(int, unrotated_every, 1, 1000) /* every n-th layer has no RoPE */                        \
@@ -71,7 +71,7 @@
     X(bool, mlp_bias, 0, 1)                                                                    \
     X(bool, head_norm, 0, 1)      /* each head of query and key is normalised */               \
     X(bool, root_embedding, 0, 1) /* embeddings are multiplied by sqrt(their width) */         \
-    X(bool, tied, 0, 1)           /* the embedding may be the LM head */
+    X(bool, tied, 0, 1)           /* the embedding can be the LM head */
 
 struct esp_config {
 #define X(type, name, smallest, largest) type name;
@@ -84,8 +84,8 @@ struct esp_config {
                                     number of columns of the matrix fc */
     int fc_norms, fc_part;       /* fc_norms: see struct esp_model_desc; fc_part: number of
                                     fc's columns that each norm covers */
-    int attended;                /* width of the input of attention */
-    int outputs;                 /* rows of the LM head */
+    int attended;                /* width of the input of the attention layers */
+    int outputs;                 /* number of rows of the LM head */
     bool residual_normed;        /* see struct esp_model_desc */
     int conv_width, mixed_width; /* widths of recurrent layers, see struct esp_layer */
 };
@@ -176,7 +176,7 @@ struct esp_tensor_rule {
     bool kept;       /* with `parts` or `grouped`: GGUF files have the same row order as
                         folders */
     bool logarithm;  /* the file stores the vector's logarithms, see struct esp_tensor */
-    bool apart;   /* with `stacked`: GGUF files have one tensor per rule; `part` numbers them */
+    bool apart;   /* with `stacked`: GGUF files have one tensor per rule; `part` is its index */
     bool middle;  /* folders have a dimension of 1 between the matrix's rows and columns */
     bool grouped; /* with `stacked`: the rows of all rules with this name are stored together,
                      grouped by key head. In GGUF files this holds if the rule is not `apart` */
@@ -201,14 +201,15 @@ struct esp_family {
     bool single_layer;              /* there is one layer, and names have no layer number */
     const char *activation_key;     /* key in config.json; NULL means hidden_act */
     const char *hidden_act;         /* the only supported value of that key */
-    enum esp_activation activation; /* the activation that this value means */
+    enum esp_activation activation; /* the activation function that hidden_act names */
     enum esp_norm norm;
-    const struct esp_config_rule *config;  /* (ESP_CONFIG_FIELD_COUNT) or NULL */
-    const struct esp_tensor_rule *tensors; /* for struct esp_model_desc */
-    const struct esp_tensor_rule *layer_tensors; /* for struct esp_layer; names follow "N." */
-    /* The table for struct esp_expert, or NULL. A name follows "N.", expert_name and "E.",
-     * where N and E are the numbers of layer and expert. One tensor (experts, rows, columns)
-     * may have the matrices of all experts; its name lacks "E.". If experts_stacked is set, all
+    const struct esp_config_rule *config;  /* (ESP_CONFIG_FIELD_COUNT) rules, or NULL */
+    const struct esp_tensor_rule *tensors; /* rules for struct esp_model_desc */
+    const struct esp_tensor_rule *layer_tensors; /* rules for struct esp_layer; the tensor names
+                                                    follow "N." */
+    /* The rules for struct esp_expert, or NULL. Tensor names follow "N.", expert_name and "E.",
+     * where N and E are the indices of layer and expert. One tensor (experts, rows, columns)
+     * can have the matrices of all experts; its name lacks "E.". If experts_stacked is set, all
      * files store the experts in this way. */
     const struct esp_tensor_rule *expert_tensors;
     const char *expert_name;
@@ -220,9 +221,9 @@ struct esp_family {
     /* The kind of the recurrent layers, or ESP_MIXER_ATTENTION if there are none. */
     enum esp_mixer mixer;
     bool one_part; /* each layer is either a mixer or an MLP, not a mixer followed by an MLP */
-    /* These members are for MTP layers. `input_first`: in the input of fc, the hidden state is
-     * before the embedding (see struct esp_model_desc). `reads_unnormed`: the layer reads the
-     * target's states before the final norm. */
+    /* These members are for MTP layers. `input_first`: in the input of fc, the hidden state
+     * comes before the embedding (see struct esp_model_desc). `reads_unnormed`: the layer reads
+     * the target's states before the final norm. */
     bool input_first, reads_unnormed;
     /* NULL, or a list of the tensors that have unusual names in GGUF files. Ends with a NULL
      * name. */
@@ -236,7 +237,7 @@ struct esp_family {
 struct esp_config_flag {
     const char *key;
     bool value;
-    const char *text; /* the value if it is a text; NULL if the value is true or false */
+    const char *text; /* the value if it is a string; NULL if the value is true or false */
 };
 
 struct esp_architecture {
@@ -245,7 +246,7 @@ struct esp_architecture {
     /* NULL, or the family of the MTP layer that model files may have (see draft_head.h). The
      * first tensor of that family is fc. */
     const struct esp_family *mtp;
-    struct esp_config_flag flags[6]; /* ends with zeros */
+    struct esp_config_flag flags[6]; /* an entry of zeros ends the list */
     /* Indexed by field. A rule that has keys replaces the family's rule. */
     struct esp_config_rule config[ESP_CONFIG_FIELD_COUNT];
 };
@@ -397,8 +398,8 @@ static inline struct esp_tensor *esp_rule_slot(const void *base,
     return (struct esp_tensor *)((char *)base + rule->slot);
 }
 
-/* Returns the first of `rules` that has the same tensor name as `rule`. It is `rule` itself,
- * unless several rules share a tensor. */
+/* Returns the first of `rules` that has the same tensor name as `rule`. If no other rule shares
+ * the tensor, this is `rule` itself. */
 const struct esp_tensor_rule *esp_rule_first(const struct esp_tensor_rule *rules,
                                              const struct esp_tensor_rule *rule);
 
@@ -423,7 +424,7 @@ int esp_config_number(double *value, double smallest, double largest, const char
 
 /* ------------------------------------------------------------------ layers.c */
 
-/* Sets *mixed to whether the layer is a mixture of experts. This depends on mixed_from,
+/* Sets *mixed to true if the layer is a mixture of experts. This depends on mixed_from,
  * mixed_every and mlp_only_layers. */
 int esp_config_mixed(bool *mixed, int layer, const struct esp_config *config,
                      const struct esp_json *json);
@@ -443,9 +444,9 @@ int esp_config_mixer(enum esp_mixer *mixer, int layer, const struct esp_family *
 int esp_config_steps(struct esp_model_desc *desc, const struct esp_json *json);
 
 /* Sets the window and the rotation of each layer. The key layer_types says which layers have a
- * window; if the file lacks it, `window_from` and `full_every` are used. The list
- * no_rope_layers has a 0 for each layer without RoPE; if the file lacks it, `unrotated_every`
- * is used. */
+ * window. If the file lacks this key, `window_from` and `full_every` are used. The list
+ * no_rope_layers has a 0 for each layer without RoPE. If the file lacks this list,
+ * `unrotated_every` is used. */
 int esp_config_layers(struct esp_layer *layer, const struct esp_config *config,
                       const struct esp_json *json);
 
@@ -455,7 +456,7 @@ int esp_config_layers(struct esp_layer *layer, const struct esp_config *config,
 #define ESP_ROPE_KEY(key)                                                                      \
     "rope_scaling." key "|rope_parameters." key "|rope_parameters.full_attention." key
 
-/* Reads the rotary frequencies, RoPE scaling included. The caller frees them, even after a
+/* Reads the rotary frequencies and the RoPE scaling. The caller frees them, even after a
  * failure. */
 int esp_config_rotation(struct esp_rotation_tables *tables, const struct esp_config *config,
                         const struct esp_json *json);

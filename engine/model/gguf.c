@@ -26,7 +26,7 @@ enum {
     HEADER_LIMIT = 256 << 20, /* bytes */
     VALUE_LIMIT = 1 << 16,
     TENSOR_LIMIT = 1 << 20,
-    NAME_LIMIT = 255, /* maximum bytes of the name of a tensor */
+    NAME_LIMIT = 255, /* maximum length of a tensor's name, in bytes */
     SMALLEST_FILE = 4 + 4 + 8 + 8,
     SMALLEST_VALUE = 8 + 4 + 1,
     SMALLEST_TENSOR = 8 + 4 + 4 + 8,
@@ -68,7 +68,7 @@ const struct esp_gguf_type *esp_gguf_type_of(enum esp_dtype dtype)
 
 struct parser {
     const unsigned char *bytes;
-    size_t at, size; /* at: index of the next byte to parse; size: bytes read so far */
+    size_t at, size; /* at: offset of the next byte to parse; size: bytes read so far */
     size_t whole;    /* size of the file */
     bool more;       /* true: the header is longer than `size` */
     int status;      /* the first failure; nothing is read after it */
@@ -104,7 +104,7 @@ static const unsigned char *take(struct parser *p, uint64_t count)
     return p->bytes + p->at - count;
 }
 
-/* Reads a number that takes `bytes` bytes. Returns 0 after a failure. */
+/* Reads a number of `bytes` bytes. Returns 0 after a failure. */
 static uint64_t read_number(struct parser *p, size_t bytes)
 {
     const unsigned char *at = take(p, bytes);
@@ -126,7 +126,7 @@ static size_t kind_size(uint64_t kind)
     return kind < ESP_GGUF_KINDS ? sizes[kind] : 0;
 }
 
-/* Skips `count` elements. They may be arrays, but not arrays of arrays, which no files use. */
+/* Skips `count` elements. They can be arrays, but not arrays of arrays: no files use these. */
 static void skip_elements(struct parser *p, uint64_t kind, uint64_t count, bool nested)
 {
     const bool fixed = kind_size(kind) > 0;

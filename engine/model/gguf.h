@@ -85,10 +85,10 @@ struct esp_gguf {
 bool esp_gguf_is(const char *path);
 
 /* Adds the file to `set` and reads its header. Texts and values are valid until
- * esp_gguf_close(). The set may be used after that. */
+ * esp_gguf_close(). The set can still be used after that. */
 int esp_gguf_open(struct esp_gguf *gguf, struct esp_stored_set *set, const char *path,
                   char *err, size_t errlen);
-/* Opens a file that may be split. `path` may name any part, but the first part is opened,
+/* Opens a file that may be split. `path` can name any part, but the first part is opened,
  * because it has the keys for all parts. */
 int esp_gguf_open_first(struct esp_gguf *gguf, struct esp_stored_set *set, const char *path,
                         char *err, size_t errlen);

@@ -10,7 +10,7 @@
  *   dynamic   scales only positions beyond max_position_embeddings. The context ends there, so
  *             this kind needs no code
  *   llama3    long wavelengths are stretched (Llama 3.1)
- *   yarn      low frequencies are stretched, and cosine and sine scaled (Peng et al. 2023)
+ *   yarn      low frequencies are stretched, and cosine and sine are scaled (Peng et al. 2023)
  *   longrope  each frequency is divided by a separate factor. There are two sets of factors
  *             (Ding et al. 2024)
  */
@@ -112,8 +112,8 @@ static double yarn_scale(double factor, double mscale)
     return factor <= 1 ? 1 : 0.1 * mscale * log(factor) + 1;
 }
 
-/* Returns the index (not an integer) of the frequency that turns `turns` times in the original
- * context. */
+/* Returns the index of the frequency that makes `turns` turns in the original context. The
+ * index is usually not an integer. */
 static double frequency_with(const struct rotation *r, double turns)
 {
     return 2 * r->count * log(r->original / (turns * 2 * M_PI)) / (2 * log(r->theta));

@@ -20,7 +20,7 @@ void esp_safetensors_add(struct esp_safetensors_header *header, const char *name
 
 /* Returns the beginning of a file: *size bytes, followed by `room` unused bytes of memory. If
  * `padded` is true, *size is a multiple of 8. The caller frees the memory. Returns NULL if
- * there is no memory. Frees the header in both cases.
+ * memory has run out. Frees the header in either case.
  */
 char *esp_safetensors_begin(struct esp_safetensors_header *header, bool padded, size_t room,
                             size_t *size);

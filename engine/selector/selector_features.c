@@ -12,8 +12,8 @@
 
 enum { LANES = 16, SUMS = ESP_FEATURE_DISTANCE + 1 };
 
-/* These types are vectors of 16 numbers. On processors with narrower registers, the compiler
- * uses several registers for each vector. */
+/* These types are vectors of 16 numbers each. On processors with narrower registers, the
+ * compiler uses several registers for each vector. */
 typedef float lanes __attribute__((vector_size(4 * LANES)));
 typedef int32_t lanes_int __attribute__((vector_size(4 * LANES)));
 typedef uint32_t lanes_bits __attribute__((vector_size(4 * LANES)));

@@ -1,9 +1,9 @@
-/* selector_features.h - computes the scalar inputs of the selector, which it reads in addition
- * to the hidden states (delayed-tree-expansion, app. E).
+/* selector_features.h - computes the numbers that the selector reads in addition to the hidden
+ * states (delayed-tree-expansion, app. E).
  *
  * p and q are the distributions of target and draft after the token before the root, and
  * q_root is the draft's distribution after the root. All of them are tempered in the same way
- * as for sampling the text.
+ * as when the text is sampled.
  */
 #ifndef ESP_SELECTOR_FEATURES_H
 #define ESP_SELECTOR_FEATURES_H
@@ -20,8 +20,8 @@ enum esp_feature {
     ESP_FEATURE_LENGTH,       /* length of the text, in tokens */
     ESP_FEATURE_TEMPERATURE,
     ESP_FEATURE_TOP_P,
-    ESP_FEATURE_TIME_Q, /* seconds of a draft pass with one row */
-    ESP_FEATURE_TIME_P, /* seconds of a target pass with one row */
+    ESP_FEATURE_TIME_Q, /* seconds that a draft pass with one row takes */
+    ESP_FEATURE_TIME_P, /* seconds that a target pass with one row takes */
     ESP_SCALARS
 };
 

@@ -1,9 +1,9 @@
 /* paths.c - finds the program's data folders and the user's folders; see paths.h.
  *
- * A program that was built but not installed is in a folder of the source tree
- * (build/espalier, build/tests/unit/model). An installed program is in PREFIX/bin, and its
- * library in PREFIX/lib. The data are found by walking up a few folders from the running file,
- * so the source tree or PREFIX may be moved.
+ * A program that was built but not installed is in a folder of the source tree (build/espalier,
+ * build/tests/unit/model). An installed program is in PREFIX/bin, and its library is in
+ * PREFIX/lib. The data are found by walking up a few folders from the running file, so the
+ * source tree or PREFIX may be moved.
  */
 #include "engine/support/paths.h"
 
@@ -45,7 +45,7 @@ static const char *tree_of(const char *kind)
     return sessions ? "sessions/" : strcmp(kind, "models") == 0 ? "engine/" : "";
 }
 
-/* Searches the folder of `file` and its parents. */
+/* Searches the folder that contains `file`, and the parents of that folder. */
 static bool found_above(char *path, size_t size, const char *file, const char *kind,
                         const char *name)
 {
@@ -77,8 +77,8 @@ int esp_find_data(char *path, size_t size, const char *kind, const char *name)
     if (esp_program_path(program, sizeof program) &&
         found_above(path, size, program, kind, name))
         return 0;
-    /* dladdr() finds the file that contains this function. ISO C does not convert a function
-     * pointer to void *, so its bytes are copied. */
+    /* dladdr() finds the file that contains this function. ISO C does not allow converting a
+     * function pointer to void *, so the bytes of the pointer are copied. */
     int (*self)(char *, size_t, const char *, const char *) = esp_find_data;
     void *address;
     memcpy(&address, &self, sizeof address);

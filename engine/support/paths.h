@@ -36,8 +36,8 @@ int esp_user_path(char *path, size_t size, enum esp_user_folder folder, const ch
 /* Learned values are stored in files in ESP_USER_STATE. If writing fails, the old file stays.
  * Everything that is read is untrusted. */
 
-/* Writes the name of the file for values of a kind (such as "sequoia") that were learned for
- * `key`. Writes "" if the key is empty. */
+/* Writes the name of the file that stores what a kind of learner (such as "sequoia") has
+ * learned for `key`. Writes "" if the key is empty. */
 void esp_state_name(char *name, size_t size, const char *kind, const char *key);
 
 /* Reads file `name`, a plain name, into `text` and adds a NUL. Returns its length, or
@@ -54,15 +54,16 @@ int esp_state_write(const char *name, const char *text);
  * it. */
 int esp_state_write_private(const char *name, const char *bytes, size_t length);
 
-/* Returns the JSON object in file `name` of less than `size` bytes, or NULL if there is none or
- * its member "key" is not `key`. Free it with cJSON_Delete(). */
+/* Returns the JSON object in file `name`. Returns NULL if there is no such object, if the file
+ * has `size` bytes or more, or if the object's member "key" is not `key`. Free the object with
+ * cJSON_Delete(). */
 struct cJSON *esp_state_object(const char *name, size_t size, const char *key);
 
 /* Writes an object to file `name` and frees the object. Returns whether it was written. */
 bool esp_state_write_object(const char *name, struct cJSON *object);
 
-/* Reads an array of `count` numbers, each from 0 to a million. Returns false if it is anything
- * else. */
+/* Reads an array of `count` numbers, each from 0 to a million. Returns false if `array` is
+ * anything else. */
 bool esp_state_numbers(const struct cJSON *array, double *numbers, int count);
 
 #endif

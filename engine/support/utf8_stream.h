@@ -33,8 +33,8 @@ struct esp_utf8_stream {
  * it wrote. */
 size_t esp_utf8_stream_push(struct esp_utf8_stream *stream, const char *bytes, size_t length,
                             char *out);
-/* Writes the bytes held back (as U+FFFD in text mode) and returns how many it wrote. The
- * stream is then empty and may be used again. */
+/* Writes the bytes that were held back (as U+FFFD in text mode). Returns how many bytes it
+ * wrote. The stream is then empty and may be used again. */
 size_t esp_utf8_stream_flush(struct esp_utf8_stream *stream, char *out);
 
 /* Classifies the first bytes of `bytes` (length >= 1). Returns n > 0 for a character of n

@@ -4,7 +4,7 @@ repetitions, noise, and pieces of the given files.
 
     other_prompts.py COUNT [FILE ...]
 
-The built-in draft was trained on the target's continuations of them (engine/models/fairytale-draft/README.md).
+The built-in draft was trained on the target's continuations of these prompts (engine/models/fairytale-draft/README.md).
 """
 import random
 import sys

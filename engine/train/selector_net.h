@@ -23,7 +23,7 @@ struct esp_selector_net {
     double *weights, *gradient;          /* (count) */
     double *mean, *square;               /* (count) AdamW's moments of the gradient */
     double *state[ESP_SELECTOR_STATES];  /* inputs: (capacity, hidden[i]) hidden states */
-    double *scalars;                     /* inputs: (capacity, ESP_SCALARS) standardised */
+    double *scalars;                     /* (capacity, ESP_SCALARS) inputs, standardised */
     double *logits, *logit_gradient;     /* (capacity, ESP_ACTIONS) */
     /* Results of the last forward pass. projected, normal: (ESP_SELECTOR_STATES, capacity,
      * width) the input of LayerNorm, and its output before the gain; deviation:
@@ -64,12 +64,12 @@ struct esp_selector_goal {
 
 struct esp_selector_loss {
     double lambda, alpha; /* lambda: weight of the penalty; alpha: fraction of penalised rows */
-    double entropy;       /* weight of the policy's entropy, which is subtracted */
+    double entropy;       /* weight of the policy's entropy; the entropy term is subtracted */
 };
 
 enum { ESP_SELECTOR_BATCH = 256 }; /* maximum number of rows in a batch */
 
-/* Returns the loss of equation 12, less the entropy term. With r = (sum pi E^ / sum pi T^) /
+/* Returns the loss of equation 12 minus the entropy term. With r = (sum pi E^ / sum pi T^) /
  * base, equation 12 is the mean of -log r plus lambda times the mean of max(1 - r, 0)^2 over
  * the worst rows (a fraction alpha of all). Sets `gradient` (rows, ESP_ACTIONS) unless it is
  * NULL. rows: 1..ESP_SELECTOR_BATCH. */

@@ -6,8 +6,8 @@
  *  3 The draft model catches up. Its last pass covers the token before the root and the root.
  *  4 The features are computed.
  *  5 Four times, the draft model draws stem and paths, with one pass for each depth. Each time,
- *    the target then runs over root, stem and paths in one pass. The tree of each action is a
- *    part of these tokens.
+ *    the target then runs over root, stem and paths in one pass. The tree of each action
+ *    consists of some of these tokens.
  *  6 E^ of an action is the mean over its four independent trees (sec. 5: s = 4). Then the
  *    process continues with step 2.
  */
@@ -25,7 +25,7 @@
 
 enum {
     STEM = ESP_ACTION_LENGTH,
-    PATHS = ESP_ROLLOUT_STEM * ESP_ACTION_PATHS, /* paths that are drawn side by side */
+    PATHS = ESP_ROLLOUT_STEM * ESP_ACTION_PATHS, /* number of paths that are drawn together */
     WORDS = (ESP_ROLLOUT_ROWS + 63) / 64,
     PREVIOUS = ESP_ROLLOUT_ROWS, /* row of p and q for the token before the root */
     LEAST_PROMPT = 8,
@@ -211,9 +211,9 @@ static void set_bit(uint64_t *mask, int bit)
     mask[bit / 64] |= (uint64_t)1 << (bit % 64);
 }
 
-/* Sets the mask of row `row`. The row sees the `before` rows before the stem and the first
- * `stem` tokens of the stem. It also sees tokens 0..at of path `path` (-1 if none). The tokens
- * of a path are PATHS rows apart. */
+/* Sets the mask of row `row`. The row attends to the `before` rows before the stem and to the
+ * first `stem` tokens of the stem. It also attends to tokens 0..at of path `path` (-1 if none).
+ * The tokens of a path are PATHS rows apart. */
 static void set_mask(struct esp_sampler *s, int row, int before, int stem, int path, int at)
 {
     uint64_t *mask = s->mask + (size_t)row * WORDS;
@@ -224,8 +224,8 @@ static void set_mask(struct esp_sampler *s, int row, int before, int stem, int p
         set_bit(mask, before + STEM + PATHS * i + path);
 }
 
-/* Runs `rows` tokens, placed `first` rows after the rows in the cache. Writes the distributions
- * after these tokens to rows s->logits_row of `logits`. */
+/* Runs a pass over `rows` tokens. Their rows are placed `first` rows after the end of the
+ * cache. Writes the distributions after these tokens to rows s->logits_row of `logits`. */
 static int pass(struct esp_sampler *s, struct esp_kv_cache *c, int rows, int first,
                 struct esp_rows *logits)
 {
@@ -355,7 +355,8 @@ static int look(struct esp_sampler *s, float *sample)
     return ESP_OK;
 }
 
-/* Draws one tree for each action and adds its share of E^ to the sample. */
+/* Draws one tree for each action. Adds the tree's value / ESP_SAMPLE_TREES to the action's
+ * E^. */
 static int add_trees(struct esp_sampler *s, float *sample)
 {
     const struct esp_distributions d = {s->vocabulary, s->p_at, s->q_at};

@@ -5,8 +5,8 @@
  * settings (delayed-tree-expansion, sec. 4.1). There is a root every ESP_SAMPLE_EVERY tokens.
  * At a root, the value of every action is computed from ESP_SAMPLE_TREES independent trees
  * (sec. 5). The trees of different actions share their draws (struct esp_rollouts in
- * tree_value.h). Draft and target use the setting's temperature and top-p, as they do with
- * drafter nde (least_draft_temp).
+ * tree_value.h). Draft and target use the setting's temperature and top-p, because they also do
+ * so with drafter nde (see least_draft_temp).
  *
  * Pieces are independent: piece i depends only on the seed and on i. Therefore samples can be
  * made in several runs.
@@ -73,7 +73,7 @@ struct esp_sampler {
     int32_t *state_row;
     uint64_t *mask;
     double *u, *values;          /* (ESP_ROLLOUT_ROWS) */
-    float *row[3];               /* (vocabulary) p and q before the root, q at the root */
+    float *row[3];               /* (vocabulary) p and q before the root, and q at the root */
     double *distributions;       /* (2, ESP_ROLLOUT_ROWS, vocabulary) */
     const double **p_at, **q_at; /* (ESP_ROLLOUT_ROWS) */
 };
@@ -87,8 +87,8 @@ void esp_sampler_close(struct esp_sampler *sampler);
  * number, at most ESP_SAMPLE_ROOTS, or a negative status. */
 int esp_sampler_piece(struct esp_sampler *sampler, int index, float *samples);
 
-/* Measures the times of passes of both models (see pass_times.h). Each time is the fastest of
- * several tries. This takes about four seconds for the built-in pair. */
+/* Measures the times of passes of both models (see pass_times.h). Each time is the shortest of
+ * several measurements. They take about four seconds for the built-in pair. */
 int esp_measure_times(struct esp_sampler *sampler, struct esp_pass_times *times);
 
 #endif

@@ -4,7 +4,7 @@
  * There is one table of these functions per instruction set; struct esp_cpu_isa points to it.
  * Every function computes the calling thread's share of the work and allocates nothing.
  * Rows need no padding. The order of every sum depends only on the sizes of the whole
- * operation, not on its division among threads, so the results of training are bit-identical
+ * operation, not on its division among threads. So the results of training are bit-identical
  * for any number of threads.
  *
  * Names: `dx` is the gradient of the loss with respect to x.
@@ -24,7 +24,7 @@ struct esp_gemm {
     const float *b;
     size_t b_row, b_column;
     float *c;
-    size_t c_row; /* floats between rows of C; within a row, elements are adjacent */
+    size_t c_row; /* floats from row to row of C; within a row, elements are adjacent */
     bool add;
 };
 
@@ -36,9 +36,9 @@ enum {
     ESP_GEMM_SCRATCH = (ESP_GEMM_ROWS + ESP_GEMM_COLUMNS) * ESP_GEMM_DEPTH, /* floats */
 };
 
-/* Describes attention of some queries of one head. Query i sees rows 0..seen[i]-1 of its text.
- * It also sees its ancestors in a tree and itself. Row i of `extra` (rows, extras) lists these
- * rows; -1 ends the list. Row numbers are relative to the rows at k and v. */
+/* Describes attention of some queries of one head. Query i attends to rows 0..seen[i]-1 of its
+ * text, to its ancestors in a tree, and to itself. Row i of `extra` (rows, extras) lists these
+ * ancestors and the query's own row; -1 ends the list. Row 0 is the first row at k and v. */
 struct esp_tree_attention {
     int rows, head_dim;
     int keys; /* the largest value in `seen` */
@@ -46,8 +46,8 @@ struct esp_tree_attention {
     const int32_t *extra;
     int extras;
     float scale;      /* factor by which the scores are multiplied */
-    size_t q_stride;  /* floats between rows of q, out, d_out and dq */
-    size_t kv_stride; /* floats between rows of k, v, dk and dv */
+    size_t q_stride;  /* floats from row to row of q, out, d_out and dq */
+    size_t kv_stride; /* floats from row to row of k, v, dk and dv */
     const float *q, *k, *v;
     float *out;          /* result of the forward pass */
     const float *d_out;  /* input of the backward pass */

@@ -1,8 +1,8 @@
 /* serve.c - runs a rank other than 0. The rank carries out the orders of rank 0; see serve.h
  * and orders.h.
  *
- * The rank prints nothing to a terminal. If it fails within a pass, it ends, and the transport
- * sends its error message to rank 0.
+ * The rank prints nothing to a terminal. If a pass fails, the rank ends, and the transport
+ * sends the error message to rank 0.
  */
 #include "kernels/serve.h"
 
@@ -14,7 +14,8 @@
 #include "kernels/cpu/pass_order.h"
 #include "kernels/model_desc.h"
 
-/* An object that this rank has opened: weights or a cache. The unused pointer is NULL. */
+/* An object that this rank has opened: weights or a cache. The pointer to the other kind is
+ * NULL. */
 struct object {
     int id; /* the number that orders use for this object */
     struct esp_weights *weights;

@@ -8,12 +8,12 @@
 #include "kernels/clock.h"
 #include "kernels/cpu/cpu.h"
 
-/* The product that is timed: its two panels of 1024 columns fit in the second-level cache. A
- * block is 32 by 32 weights. */
+/* Describes the product that is timed. Its two panels of 1024 columns fit in the second-level
+ * cache. A block is 32 by 32 weights. */
 enum { PANELS = 2, COLUMNS = 1024, BLOCKS = PANELS * COLUMNS / 32, ROUNDS = 5, ENOUGH = 8 };
 
-/* The numbers of rows that are timed. For any other number, the time of the next larger number
- * in this list is used. */
+/* Products with these numbers of rows are timed. For any other number of rows, the time of the
+ * next larger number in this list is used. */
 static const int sizes[ESP_WAY_SIZES] = {1, 2, 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64};
 
 static int size_of(int rows)

@@ -14,7 +14,7 @@
 
 /* Returns whether to use the tile unit for a product with this many rows (at least 1). It is
  * used if it is faster according to `times`. If `times` has no measured times, a guess decides.
- * `bytes` says that activations have 8 bits instead of 16. */
+ * `bytes` is true if activations have 8 bits instead of 16. */
 bool esp_cpu_takes_tiles(const struct esp_way_times *times, enum esp_dtype dtype, bool bytes,
                          int rows);
 

@@ -14,14 +14,15 @@
 struct esp_shm_slot {
     _Alignas(64) _Atomic uint32_t written; /* number of rounds that the rank has written */
     _Atomic uint32_t sleepers;        /* number of ranks that sleep until `written` changes */
-    _Atomic uint32_t beats;           /* counts the rank's signs of life while it works */
+    _Atomic uint32_t beats;           /* increases while the rank works, as a sign of life */
     char sentence[ESP_RANK_SENTENCE]; /* why the rank ended, or "" */
 };
 
-/* The beginning of the shared memory. The areas follow: (2, ranks, ESP_RANK_AREA). */
+/* The beginning of the shared memory. The areas of the ranks (2, ranks, ESP_RANK_AREA)
+ * follow. */
 struct esp_shm_memory {
     _Atomic uint32_t failed, left;    /* left: rank 0 has closed the group */
-    uint64_t bytes[2][ESP_MAX_RANKS]; /* bytes of each rank in a round, set by rank 0 */
+    uint64_t bytes[2][ESP_MAX_RANKS]; /* size of each rank's part of a round; rank 0 sets it */
     uint32_t to_first[2];
     struct esp_shm_slot slot[ESP_MAX_RANKS];
 };
@@ -44,7 +45,7 @@ size_t esp_shm_bytes(int ranks);
 /* Maps a file of esp_shm_bytes() bytes. Returns NULL if there is not enough memory. */
 struct esp_shm *esp_shm_map(const struct esp_transport *transport, int file, int rank,
                             int count);
-/* Creates the file and maps it, for rank 0. */
+/* Creates the file and maps it. Only rank 0 calls this function. */
 struct esp_shm *esp_shm_make(const struct esp_transport *transport, int count);
 /* Returns whether the program that this process started (child[0]) has ended. Does not reap the
  * child. */

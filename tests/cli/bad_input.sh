@@ -1,5 +1,5 @@
 #!/bin/sh
-# Bad input must give an error message of one line and the right exit code, and must not write a file.
+# For bad input, the program must print an error message of one line, exit with the right code, and write no file.
 . tests/shell.sh
 target=engine/models/fairytale-target
 draft=engine/models/fairytale-draft
@@ -39,25 +39,25 @@ from_pipe() {
 check "a prompt of 10 MB from a pipe is refused before all of it is read" from_pipe
 
 check "a negative number of tokens is refused" fails 1 "tokens" $ESPALIER generate -p hello -n -5
-check "a number of tokens that is not a number is refused" fails 1 "tokens" $ESPALIER generate -p hello -n x
+check "-n with a value that is not a number is refused" fails 1 "tokens" $ESPALIER generate -p hello -n x
 check "an unknown drafter is refused" fails 1 "nothing" $gen --drafter nothing
 check "an unknown parameter is refused" fails 1 "tauq" $gen --drafter dynatree:tauq=1
 check "a parameter out of range is refused" fails 1 "tau" $gen --drafter dynatree:tau=7
-check "a parameter without value is refused" fails 1 "name=value" $gen --drafter dynatree:tau
+check "a parameter without a value is refused" fails 1 "name=value" $gen --drafter dynatree:tau
 check "an unknown verifier is refused" fails 1 "nothing" $gen --verifier nothing
 check "an unknown backend is refused" fails 1 "abacus" $gen --backend abacus
 check "an unknown --order is refused" fails 1 "order" $gen --order up
 check "a temperature below 0 is refused" fails 1 "temp" $gen --temp -1
 check "a top-p above 1 is refused" fails 1 "top-p" $gen --top-p 1.5
 check "a top-p of 0 is refused" fails 1 "top-p takes a number above 0" $gen --top-p 0
-check "a drafter that asks for more nodes than --max-nodes allows gives a warning" sh -c "$gen -n 2 --drafter dyspec:N=300 2>&1 |
+check "espalier warns if a drafter has more nodes than --max-nodes allows" sh -c "$gen -n 2 --drafter dyspec:N=300 2>&1 |
     grep -q 'they have at most 256 nodes; start with --max-nodes 300'"
-check "a --max-nodes below the default number of nodes gives no warning" sh -c "! $gen -n 2 --max-nodes 20 --drafter dyspec 2>&1 | grep -q nodes"
+check "espalier does not warn if --max-nodes is below the default number of nodes" sh -c "! $gen -n 2 --max-nodes 20 --drafter dyspec 2>&1 | grep -q nodes"
 check "drafter optimal can draft fewer nodes than it expands in one pass" sh -c "$gen -n 2 --drafter optimal:N=7 >/dev/null"
 check "a seed that is not a number is refused" fails 1 "seed" $gen --seed x
 check "--threads 0 is refused" fails 1 "threads" $gen --threads 0
 check "verifier greedy is refused above temperature 0" fails 1 "greedy" $gen --verifier greedy --temp 1
-check "a context longer than the model's is refused" fails 1 "context" $gen --context 100000
+check "a --context larger than the context of the model is refused" fails 1 "context" $gen --context 100000
 
 check "an unknown command is refused" fails 2 "dance" $ESPALIER dance
 check "an unknown option is refused" fails 2 "--dance" $ESPALIER generate --dance
@@ -77,7 +77,7 @@ check "control characters in a number do not reach the terminal" fails 1 "not '?
 
 for words in --help "list drafters" inspect "inspect --json" "check --drafter ar --trials 1" \
     "generate -p a -n 2"; do
-    check "espalier $words reports that standard output is a full disk" \
+    check "espalier $words reports an error if the disk of standard output is full" \
         fails 1 "standard output" sh -c "$ESPALIER $words >/dev/full"
 done
 sh -c "$ESPALIER generate -p Once -n 4 --record '$work/held' >&-" 2>/dev/null

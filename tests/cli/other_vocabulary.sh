@@ -25,16 +25,16 @@ check "list models --json has the number of shared tokens" grep -q '"shared_toke
 $gen --drafter ar >"$work/plain"
 for drafter in linear:K=4 dynatree goodput hybrid; do
     $gen --draft "$other" --drafter "$drafter" >"$work/out"
-    check "drafter $drafter with another vocabulary writes the text of plain decoding" cmp -s "$work/plain" "$work/out"
+    check "drafter $drafter with another vocabulary gives the same text as plain decoding" cmp -s "$work/plain" "$work/out"
 done
 $gen --draft "$other" --drafter linear:K=4 --json >"$work/out"
-check "some drafts with another vocabulary are accepted" sh -c "! grep -q '\"accepted_nodes\":	0,' '$work/out'"
+check "with another vocabulary, some drafted tokens are accepted" sh -c "! grep -q '\"accepted_nodes\":	0,' '$work/out'"
 $ESPALIER check --target "$target" --draft "$other" --drafter iid --verifier traversal --trials 20 >"$work/out"
 check "espalier check passes with another vocabulary" test $? = 0
 
 # A token id for which the model has no row must give an error.
 cp "$draft/tokenizer.json" "$other" && sed -i 's/"<|endoftext|>": *0/"<|endoftext|>":900000/; s/"id": *0/"id":900000/' "$other/tokenizer.json"
-check "a token without a row in the draft is refused" fails 1 "tokens up to 900000" $gen --draft "$other"
+check "a draft is refused if its tokenizer has a token for which the model has no row" fails 1 "tokens up to 900000" $gen --draft "$other"
 check "train selector needs a draft with the target's vocabulary" sh -c "cp '$draft/tokenizer.json' '$other' &&
     sed -i 's/\"<|endoftext|>\"/\"<|end|>\"/g' '$other/tokenizer.json' &&
     ! $ESPALIER train selector --target '$target' --draft '$other' --verifier nss --text tests/prompts.txt -o '$work/x' 2>'$work/err' &&

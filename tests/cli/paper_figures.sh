@@ -46,13 +46,13 @@ check "the files of several figures are numbered" test -s "$work/m-0003.tex" -a 
 $ESPALIER export $adapting --iteration 3 -o "$work/default.tikz"
 check "a tree exported for LaTeX equals the figure 'tree'" cmp -s "$work/default.tikz" "$work/tree.tikz"
 $ESPALIER export $adapting --chart thresholds -o "$work/chart.tikz"
-check "charts can be written for LaTeX, too" grep -q 'begin{tikzpicture}' "$work/chart.tikz"
+check "charts can also be written for LaTeX" grep -q 'begin{tikzpicture}' "$work/chart.tikz"
 
 check "an unknown figure is refused" fails 1 "mask, timeline, iteration or tree" \
     $ESPALIER export $adapting --iteration 3 --figure ring
 check "a format that figures do not have is refused" fails 1 "svg, png, pdf or tikz" \
     $ESPALIER export $adapting --iteration 3 --figure mask --format txt
-check "a figure and a chart exclude each other" fails 1 "exclude each other" \
+check "--figure and --chart are refused together" fails 1 "exclude each other" \
     $ESPALIER export $adapting --iteration 3 --figure mask --chart stages
 check "--aspect is refused for a figure" fails 1 "the size of a figure" \
     $ESPALIER export $adapting --iteration 3 --figure mask --aspect 16:9

@@ -270,7 +270,7 @@ seen() { # PATTERN: succeeds if PATTERN is on the screen within ten seconds
 printf 'size 100x30\ntype Once upon a time\nkey Enter\n' >&9
 seen "iter [0-9]"
 strike STOP
-check "the interface says that a rank does not answer" seen "rank 1 of 2 has not answered for [0-9]* s; Esc ends it, or wait"
+check "the interface says that a rank does not answer" seen "rank 1 of 2 has not answered for [0-9]* s; press Esc to stop waiting"
 printf 'key Esc\nwait\n' >&9
 check "after Esc, the interface starts the ranks again" seen "the ranks were started again"
 exec 9>&-

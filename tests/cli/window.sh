@@ -7,7 +7,7 @@
 $ESPALIER generate -p "Once upon a time" -n 900 --window 50 --drafter suffix --stats --json >"$work/json" 2>"$work/err"
 check "with a window, a text can become longer than the context" grep -q '"generated_tokens":	900' "$work/json"
 $ESPALIER generate -p "Once upon a time" -n 60 --window 20 --sinks 2 --drafter linear --stats --record "$work/w.esp.jsonl" >"$work/text" 2>"$work/stats"
-check "statistics name the window" grep -q "^window  *the first 2 tokens and the last 20, which changes what the model says" "$work/stats"
+check "the statistics show the window" grep -q "^window  *the first 2 tokens and the last 20, which changes what the model says" "$work/stats"
 $ESPALIER generate -p "Once upon a time" -n 60 --window 20 --sinks 2 --drafter ar >"$work/plain"
 check "plain decoding with the window gives the same text" cmp "$work/text" "$work/plain"
 $ESPALIER generate -p "Once upon a time" -n 60 --drafter ar >"$work/whole"
@@ -15,7 +15,7 @@ check "plain decoding without a window gives a different text" sh -c "! cmp -s '
 check "a recording stores the size of the window" \
     sh -c "head -n 1 '$work/w.esp.jsonl' | grep -q '\"lossy\":true.*\"window\":\"20\"'"
 $ESPALIER check --temp 0 --trials 2 --drafter linear --window 9 >"$work/check"
-check "espalier check uses the same window on both sides" grep -q "the same window of 9 tokens and 4 sinks" "$work/check"
+check "espalier check compares with plain decoding in the same window" grep -q "the same window of 9 tokens and 4 sinks" "$work/check"
 check "espalier check passes with a window" grep -q "linear.* ok$" "$work/check"
 check "a window that does not fit into the context is refused" \
     sh -c "$ESPALIER generate -p x --window 800 2>&1 | grep -q 'context of 768: the window can have at most 764'"

@@ -20,10 +20,10 @@
  * they are timed: each row of a pass must be bit-identical to the row computed alone.
  *
  * --try uses small shapes, to test this program. --predict prints only the predictions, for a
- * device that reads RATE GB/s at CLOCK MHz and has as many multiprocessors as the device or the
- * emulator. --list prints the names of the parts. Each part runs in its own process, so the
- * other parts still run if one fails. The last line is "N passed, N failed". Times are medians,
- * measured by the device.
+ * device that reads RATE GB/s at CLOCK MHz. It is assumed to have as many multiprocessors as
+ * the device or emulator on which the program runs. --list prints the names of the parts. Each
+ * part runs in its own process, so the other parts still run if one fails. The last line is "N
+ * passed, N failed". Times are medians, measured by the device.
  */
 #include <math.h>
 #include <stdio.h>
@@ -54,8 +54,8 @@ static const struct shape shapes[] = {
     {"Llama 3.2 3B", 28, 3072, 24, 8, 128, 8192, 128256, true, 0, 0},
     {"Qwen 3 4B", 36, 2560, 32, 8, 128, 9728, 151936, true, 0, 0},
 };
-/* With --try, these shapes replace the shapes above. The last one replaces all shapes from the
- * third on. */
+/* With --try, these shapes replace the shapes above. The last one replaces the third shape and
+ * all later ones. */
 static const struct shape small_shapes[] = {
     {"a small one", 4, 256, 4, 2, 64, 256, 100, true, 0, 0},
     {"a small mixture", 1, 64, 2, 1, 32, 64, 50, false, 8, 2},
@@ -105,7 +105,7 @@ static struct esp_tensor vector(const float *ones, int n)
         .data = ones, .dtype = ESP_F32, .rows = n, .columns = 1, .block = n, .stride = n};
 }
 
-/* Fills memory with random numbers of a type, by repeating one random piece. */
+/* Fills memory with random numbers of this type, by repeating one short random piece. */
 static void fill(char *to, size_t bytes, enum esp_dtype dtype, int columns)
 {
     enum { PIECE = 64 };
@@ -271,7 +271,8 @@ static double memory_free(const struct runner *r)
     return (double)r->backend->ops->memory_free(r->backend) / 1e9;
 }
 
-/* Bytes that are reserved for the graphs of captured passes. The graphs probably need less. */
+/* How many bytes are reserved for the graphs of captured passes. The graphs probably need
+ * less. */
 static const size_t ALL_GRAPHS = (size_t)256 << 20;
 
 /* Opens a model, and a KV cache for a text of `context` tokens and passes of `batch` rows. Only
@@ -519,9 +520,10 @@ static void print_milliseconds(double seconds)
         printf(" - |");
 }
 
-/* Prints a table with a line for each number of rows, and columns for each length of the text:
- * the milliseconds of a pass, the prediction, and what fraction of the read rate it reaches. If
- * r is NULL, prints only predictions, for `bytes` bytes of weights. */
+/* Prints a table with a line for each number of rows, and three columns for each length of the
+ * text: the milliseconds of a pass, the predicted milliseconds, and what fraction of the read
+ * rate the pass reaches. If r is NULL, prints only predictions, for `bytes` bytes of
+ * weights. */
 static void print_passes(struct esp_backend *backend, struct runner *r,
                          const struct esp_model_desc *desc, double bytes, int count)
 {

@@ -1,4 +1,5 @@
-/* Declares what <dlfcn.h> has without _GNU_SOURCE, and dladdr(), which macOS also has. */
+/* Without _GNU_SOURCE, <dlfcn.h> does not declare dladdr(). macOS always has dladdr(), so this
+ * header declares it. */
 #include_next <dlfcn.h>
 #ifndef TEST_DARWIN_DLFCN_H
 #define TEST_DARWIN_DLFCN_H

@@ -6,7 +6,7 @@
 #include "tests/emu/emu_launch.h"
 
 /* Runs all blocks of the launch. `seed` determines the order of blocks, of warps and of lanes;
- * 0 is the natural order. */
+ * 0 means the natural order. */
 void emu_run_kernel(const emu_launch_shape &launch, const emu_body &body, uint64_t seed);
 
 /* Writes "kernel NAME, block (x, y, z), thread (x, y, z): ", or "" outside kernels. */

@@ -4,8 +4,8 @@
  * Threads of a block are fibres that run one after another (emu_block.cpp). A thread yields
  * only where it must wait for other threads: at barriers, and in functions that the lanes of a
  * warp must call together (shuffles, votes, __syncwarp, tensor core products). These lanes must
- * call the same function from the same line with the same mask, as the instruction demands. If
- * a thread waits forever, the emulator names it and ends the program.
+ * call the same function from the same line with the same mask, as the instruction requires. If
+ * a thread waits forever, the emulator names the thread and ends the program.
  */
 #ifndef EMU_DEVICE_H
 #define EMU_DEVICE_H
@@ -251,8 +251,8 @@ static inline void emu_load_matrices(uint32_t *r, const void *row, bool turned, 
              &matrices, file, line);
 }
 
-/* If a kernel is launched to begin early, each of its threads must call this function before
- * the thread ends. */
+/* If a kernel can begin before the previous kernel has ended, each of its threads must call
+ * this function. */
 void emu_wait_previous();
 
 /* ------------------------------------------------------------------ copies in the background

@@ -1,11 +1,11 @@
 /* emu_memory.cpp - manages device memory and pinned memory.
  *
- * Device memory is a separate range of addresses, which this file calls the arena. It is opened
- * while kernels and copies run, and closed when the host continues. So host code that
- * dereferences a device pointer faults, as it would with a GPU. An allocation is aligned to 256
- * bytes and has exactly the requested size. It is filled with 0xff, which is NaN in every float
- * format. (If it has more than 8 MB, only its first and last 4 MB are filled.) Addresses are
- * reused as late as possible.
+ * Device memory is a separate range of addresses, which this file calls the arena. Its pages
+ * are accessible only while kernels and copies run. So host code that dereferences a device
+ * pointer faults, as it would with a GPU. An allocation is aligned to 256 bytes and has exactly
+ * the requested size. It is filled with 0xff, which is NaN in every float format. (If it has
+ * more than 8 MB, only its first and last 4 MB are filled.) Addresses are reused as late as
+ * possible.
  */
 #include <cstdlib>
 #include <iterator>

@@ -1,6 +1,6 @@
 /* emu_warp.cpp - functions that the lanes of a warp compute together.
  *
- * A function is called once, when all lanes of the mask have arrived. It gets the value of
+ * Each function is called once, after all lanes of the mask have arrived. It gets the value of
  * every lane, or NULL for a lane that is not in the mask, and writes each lane's result. A lane
  * that shuffles a value from a lane outside the mask gets NaN; on a GPU the result is
  * undefined.

@@ -63,7 +63,7 @@ static void take_paste(void *user, const char *bytes, size_t count)
 }
 
 /* Resets the state of readline after an input. Readline has one global state, and initialising
- * it again for each input would take long. */
+ * it again for each input would take too long. */
 static void forget(struct esp_input *input)
 {
     esp_input_key(input, 7);

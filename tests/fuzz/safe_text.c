@@ -20,7 +20,7 @@ static int width_of(const char *text)
     while (*text) {
         utf8proc_int32_t c;
         utf8proc_ssize_t n = utf8proc_iterate((const utf8proc_uint8_t *)text, -1, &c);
-        FUZZ_REQUIRE(n > 0, "the shown text is UTF-8");
+        FUZZ_REQUIRE(n > 0, "the shown text is valid UTF-8");
         width += utf8proc_charwidth(c);
         text += n;
     }
@@ -88,7 +88,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     draw(text, length, flags, width);
     char *what = fuzz_text(text, length < 3 ? length : 3);
     long at = esp_search_forward(text, length, 0, what);
-    FUZZ_REQUIRE(!*what ? at < 0 : at == 0, "a search for the start of a text finds it at 0");
+    FUZZ_REQUIRE(!*what ? at < 0 : at == 0,
+                 "a search for the start of a text finds it at byte 0");
     free(what);
     return 0;
 }

@@ -8,7 +8,7 @@ wait
 type :export $work/early.svg
 key Enter
 $dump"
-check "without a tree an export is refused" dumped 'there is no tree yet'
+check "an export is refused if there is no tree" dumped 'there is no tree yet'
 
 play "size 120x20
 wait
@@ -55,7 +55,7 @@ type :export $work/replay.html
 key Enter" >"$work/script"
 ESPALIER_SCRIPT="$work/script" timeout 60 $ESPALIER replay tests/cli/three.esp.jsonl >/dev/null 2>&1
 $ESPALIER export tests/cli/three.esp.jsonl --html 2>/dev/null | cmp -s - "$work/replay.html"
-check "a replay writes the same page as the command line" [ $? -eq 0 ]
+check "a replay writes the same page as 'espalier export'" [ $? -eq 0 ]
 play "size 120x20
 wait
 type Once upon a time
@@ -71,7 +71,7 @@ wait
 type :export $work/none.html
 key Enter
 $dump"
-check "without a tree a page is refused" dumped "there is no tree yet"
+check "a page is refused if there is no tree" dumped "there is no tree yet"
 
 # In each pane, the key e must offer to save what the pane shows.
 echo "size 120x40
@@ -95,7 +95,7 @@ cp "$work/screen-2" "$work/screen" && check "Enter writes the chart" dumped "cha
 check "the chart has the given theme" sh -c "grep -q 'fill=\"#10151d\"' '$work/chart.svg' &&
     grep -q 'viewBox=\"0 0 831' '$work/chart.svg' && ! grep -q 'drafter ' '$work/chart.svg'"
 $ESPALIER export sessions/samples/dynatree-adapting.esp.jsonl --chart acceptance | cmp -s - "$work/depths.svg"
-check "a replay writes the same chart as the command line" [ $? -eq 0 ]
+check "a replay writes the same chart as 'espalier export'" [ $? -eq 0 ]
 cp "$work/screen-3" "$work/screen" && check "charts cannot be exported as text" dumped 'the name of a chart must end in .svg, .png, .pdf or .tikz'
 check "charts can be written for LaTeX" grep -q 'begin{tikzpicture}' "$work/stages.tikz"
 
@@ -172,5 +172,5 @@ type $work/replayed.svg
 key Enter" >"$work/script"
 ESPALIER_SCRIPT="$work/script" timeout 60 $ESPALIER replay tests/cli/three.esp.jsonl >/dev/null 2>&1
 $ESPALIER export tests/cli/three.esp.jsonl --iteration 1 -o "$work/exported.svg"
-check "a replay writes the same picture as the command line" cmp -s "$work/replayed.svg" "$work/exported.svg"
+check "a replay writes the same picture as 'espalier export'" cmp -s "$work/replayed.svg" "$work/exported.svg"
 finish

@@ -251,8 +251,8 @@ TEST(a_full_context_drops_the_oldest_turns)
     close_chat(session);
 }
 
-/* After turns were dropped, the answer must be the answer of a new session with the remaining
- * text. */
+/* After turns were dropped, the answer must be the same as in a new session that has only the
+ * remaining text. */
 TEST(remaining_turns_are_computed_at_their_new_positions)
 {
     struct esp_session *session = open_chat(300, ESP_CHAT_CHOICE_chatml, NULL);

@@ -1,7 +1,7 @@
 /* Tests the recording of the probabilities that formulas give (esp_session_explain). Recorded
  * values must equal those that the formula functions give for the distributions at each node.
  * The test computes these distributions again from the text. Recording must not change a token.
- * Nothing may be recorded without a request. */
+ * Without a request, no values may be recorded. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

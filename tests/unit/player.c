@@ -21,7 +21,7 @@ struct live {
     struct scene scene;
     struct esp_session *session;
     struct esp_recorder *recorder;
-    bool stepping;             /* true if frames of draft passes and stages are stored, too */
+    bool stepping;             /* true if frames of draft passes and stages are also stored */
     char *frames[MOST_FRAMES]; /* `count` frames, in order */
     /* steps[i] is the number of steps of an unfinished iteration that frame i shows */
     int steps[MOST_FRAMES];

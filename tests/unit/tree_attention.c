@@ -4,7 +4,7 @@
  * or two passes. Some layers have a window.
  *
  * Scores are larger than in a real model. So attention concentrates on few keys, and the test
- * detects one key too many or too few.
+ * detects even a single missing or extra key.
  */
 #include <math.h>
 #include <stdio.h>

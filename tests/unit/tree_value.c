@@ -1,5 +1,6 @@
-/* Tests tree_value.c. It computes the mean number of tokens that a tree gives, by the
- * verifiers' formulas. Sessions with these verifiers must commit as many tokens on average. */
+/* Tests tree_value.c. It computes the mean number of tokens that a tree gives, with the
+ * verifiers' formulas. On average, sessions with these verifiers must commit the same
+ * number. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -223,8 +224,9 @@ static double step(const struct chain *c, const struct esp_verifier_ops *rule, i
     return branch[which];
 }
 
-/* Returns the expected number of tokens of a tree with K = 2, L1 = 1, L2 = 2, by a formula for
- * this shape alone. The tree's stem is t[0], its paths are t[1] t[2] and t[3] t[4]. */
+/* Returns the expected number of tokens of a tree with K = 2, L1 = 1, L2 = 2, with a formula
+ * that holds only for this shape. The tree's stem is t[0], its paths are t[1] t[2] and t[3]
+ * t[4]. */
 static double value_by_hand(const struct chain *c, const struct esp_verifier_ops *rule,
                             const int32_t t[5])
 {
@@ -293,7 +295,7 @@ TEST(the_estimate_is_unbiased)
     }
 }
 
-/* With one draft, the formulas of all verifiers that read q give the same as speculative
+/* With one draft, the formulas of all verifiers that read q give the same result as speculative
  * sampling. So the shortcut for one draft is valid for all of them. */
 TEST(one_draft_is_speculative_sampling)
 {

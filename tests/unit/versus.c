@@ -1,4 +1,4 @@
-/* Tests the sentence that says which side of a comparison is ahead. */
+/* Tests the sentence that says which of two compared sessions is ahead. */
 #include "viz/versus.h"
 
 #include <string.h>

@@ -37,8 +37,8 @@ struct session {
     struct esp_screen *screen;
     struct esp_decoder decoder;
     bool key_pressed;
-    /* Times in ms at which the last frame was painted, the last bytes were read from the
-     * keyboard, and the terminal was asked for its background colour. */
+    /* Times in ms. They say when the last frame was painted, when the last bytes were read from
+     * the keyboard, and when the terminal was asked for its background colour. */
     int64_t painted, heard;
     int64_t asked;
 };
@@ -199,8 +199,8 @@ static int sooner(int wait, int other)
     return wait < 0 || other < wait ? other : wait;
 }
 
-/* Returns the time until which later bytes can complete a sequence. After this time, the bytes
- * that were read so far count as single keys. */
+/* Returns the time until which later bytes can complete a key sequence. After this time, the
+ * bytes that were read so far count as single keys. */
 static int64_t silence_ends(const struct session *session)
 {
     return session->heard + (esp_decode_answers(&session->decoder) ? PIECES_MS : ESCAPE_MS);

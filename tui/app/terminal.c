@@ -164,7 +164,7 @@ void esp_terminal_close(struct esp_terminal *terminal)
     if (esp_terminal_is_ours())
         tcsetattr(STDIN_FILENO, TCSADRAIN, &terminal->saved);
     for (int i = 0; i < ASKING; i++)
-        if (asking[i] != SIGTERM && asking[i] != SIGHUP) /* files may still be written */
+        if (asking[i] != SIGTERM && asking[i] != SIGHUP) /* the program may still write files */
             handle(asking[i], SIG_DFL, 0);
     for (int i = 0; i < CRASHES; i++)
         handle(crashes[i], SIG_DFL, 0);

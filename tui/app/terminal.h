@@ -6,12 +6,12 @@
  * restores the terminal. It uses only async-signal-safe calls and a string that was prepared
  * before. Then the signal kills the program as usual.
  *
- * SIGTERM and SIGHUP end the program within three seconds. This holds even during a long pass,
- * while models load, or while the program waits for another program or for a terminal that
- * nobody reads. After three seconds SIGALRM restores the terminal and ends the program, even
- * after esp_terminal_close(). A second SIGTERM does so immediately. A running editor also gets
- * the signal, and is killed at the end. Recordings are complete, because each line is written
- * to the file as soon as it exists.
+ * SIGTERM and SIGHUP end the program within three seconds. This holds even during a long pass
+ * and while models load. It also holds while the program waits for another program, or for a
+ * terminal that nobody reads. After three seconds SIGALRM restores the terminal and ends the
+ * program, even after esp_terminal_close(). A second SIGTERM does so immediately. A running
+ * editor also gets the signal, and is killed when the program ends. Recordings are complete,
+ * because each line is written to the file as soon as it exists.
  */
 #ifndef ESP_TERMINAL_H
 #define ESP_TERMINAL_H

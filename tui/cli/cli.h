@@ -11,8 +11,9 @@
 
 enum { EXIT_DONE = 0, EXIT_BAD = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
-/* Groups of flags. A command takes whole groups. Every command takes the group ALL. The group
- * SETTINGS has the settings of a session, except those that the command chooses itself. */
+/* Groups of flags. A command takes all flags of some groups. Every command takes the group ALL.
+ * The group SETTINGS has the settings of a session, except those that the command chooses
+ * itself. */
 enum cli_group {
     CLI_GROUP_ALL,
     CLI_GROUP_PROMPT,
@@ -97,7 +98,7 @@ struct cli_command {
 
 extern const struct cli_command *const cli_commands[]; /* NULL-terminated */
 
-/* Reads the flags that `command` takes. Returns -1 if the command is to run, or an exit code
+/* Reads the flags that `command` takes. Returns -1 if the command should run, or an exit code
  * after printing help or a usage error. */
 int cli_parse(struct cli_options *options, const struct cli_command *command, int argc,
               char **argv);
@@ -149,8 +150,8 @@ extern volatile sig_atomic_t cli_interrupted;
 
 /* Prints "espalier: sentence" on stderr and returns EXIT_BAD. */
 int cli_fail(const char *sentence);
-/* Returns the exit code for `status`. If `status` is negative, prints `err`. If `err` is empty,
- * prints what the status means instead. */
+/* Returns the exit code for `status`. If `status` is negative, also prints `err`. If `err` is
+ * empty, prints what the status means. */
 int cli_code(int status, const char *err);
 struct esp_recording;
 /* If a recording is incomplete, prints a message on standard error. */
@@ -173,7 +174,7 @@ void cli_clear_bar(bool shown);
  * `user` is a struct cli_loading. When the work is done, call cli_clear_bar() with its member
  * `shown`. */
 struct cli_loading {
-    double start; /* time of the start, by esp_clock() */
+    double start; /* when the work started, as a time of esp_clock() */
     bool shown;
 };
 bool cli_progress(void *user, const char *what, size_t done, size_t total);

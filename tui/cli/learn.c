@@ -103,8 +103,9 @@ const struct cli_command cli_learn = {
     .details =
         "Without an argument, lists the lessons. A lesson is a text file that you can copy "
         "and\n"
-        "change (sessions/lessons/README.md); name your own by its path. Without a terminal, "
-        "the\npages are printed, and each line of standard input is the number of an answer.",
+        "change (sessions/lessons/README.md). To open your own lesson, give its path. Without\n"
+        "a terminal, the pages are printed, and each line of standard input is the number of\n"
+        "an answer.",
     .most = 1,
     .run = run,
 };

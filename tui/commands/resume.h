@@ -19,7 +19,7 @@ struct esp_resumed {
     /* The last iterations of the current text, from the oldest to the newest. */
     struct esp_resumed_iteration {
         struct esp_recorded_event event;
-        struct esp_text_place place; /* where the text before the iteration ends */
+        struct esp_text_place place; /* the end of the text before the iteration */
     } * iterations;                  /* (count) */
     int count;
 };

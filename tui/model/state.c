@@ -140,7 +140,7 @@ size_t esp_state_last_answer(const struct esp_state *state)
 
 int esp_state_shown(int iterations)
 {
-    const int half = ESP_POINTS / 2; /* points that are dropped when there is no room */
+    const int half = ESP_POINTS / 2; /* number of points dropped when there is no room */
     return iterations <= ESP_POINTS ? iterations
                                     : half + 1 + (iterations - ESP_POINTS - 1) % half;
 }
@@ -415,7 +415,7 @@ static void forget_iterations(struct esp_state *state)
         forget_iterations(state->compared);
 }
 
-/* Begins a comparison with a second session that has this configuration, or ends it. */
+/* Begins a comparison with a second session that has this configuration, or ends one. */
 static int set_second(struct esp_state *state, const struct esp_setup *loaded)
 {
     if (!loaded->drafter[0]) {

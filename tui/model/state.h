@@ -102,13 +102,14 @@ bool esp_state_is_busy(const struct esp_state *state);
 /* Returns the iteration with this index, and sets *stages to the number of its finished stages.
  * If the index is -1 or this iteration is no longer in memory, returns the running iteration in
  * step mode. If none is running, returns the newest iteration. If that iteration ends a text
- * and drafted nothing, returns the iteration before it, but only if that one drafted something.
- * Returns NULL if there is no iteration. */
+ * and drafted nothing, returns the iteration before it if the earlier iteration drafted
+ * something. Returns NULL if there is no iteration. */
 const struct esp_iteration *esp_state_iteration(const struct esp_state *state, int index,
                                                 int *stages);
 /* Returns the iteration that is `back` iterations before the newest complete one, or NULL. */
 const struct esp_iteration *esp_state_kept(const struct esp_state *state, int back);
-/* Returns the index of the previous (step -1) or next (1) iteration in memory, or -1. */
+/* Returns the index of the previous (step -1) or next (step 1) iteration in memory. Returns -1
+ * if there is none. */
 int esp_state_neighbour(const struct esp_state *state, int index, int step);
 
 /* Statistics over the last 32 iterations, or over fewer if a setting has changed since then.

@@ -1,9 +1,9 @@
 /* cast.h - writes a replay as an asciicast (version 2), the file format of asciinema.
  *
- * The frames are the same as in `espalier replay`, because the same player computes their
- * times and the same functions draw them. But the player does not wait. The file contains
- * only the changes between frames. Markers of the recording become markers of the asciicast.
- * The same recording and options give the same bytes.
+ * The frames are the same as in `espalier replay`, because the same player computes their times
+ * and the same functions draw them. However, the player does not wait between frames. The file
+ * contains only the changes between frames. Markers of the recording become markers of the
+ * asciicast. The same recording and options give the same bytes.
  */
 #ifndef ESP_CAST_H
 #define ESP_CAST_H

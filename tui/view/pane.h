@@ -16,7 +16,7 @@
 
 struct esp_pane_view {
     int scroll;  /* scroll position in rows; each pane defines row 0 */
-    long anchor; /* text pane: byte at the top; compare pane: shown place; -1: follow the end */
+    long anchor; /* text pane: first byte shown; compare pane: place shown; -1: the end */
 };
 
 /* What the user has selected. All panes share it. */
@@ -40,7 +40,7 @@ struct esp_look {
  * Moves the cursor to its most informative node (viz/explain.h). If `index` is -1, the panes
  * follow the newest iteration again. */
 void esp_look_hold(struct esp_look *look, const struct esp_state *state, int index);
-/* Holds the iteration before the shown one (step -1) or after it (1). If there is no later
+/* Holds the iteration before the shown one (step -1) or after it (step 1). If there is no later
  * iteration, the panes follow the newest one again. */
 void esp_look_step(struct esp_look *look, const struct esp_state *state, int step);
 
@@ -55,7 +55,7 @@ bool esp_pane_scroll(struct esp_pane_view *view, int action, int page, int most)
 
 /* Describes the match that a search has found. */
 struct esp_search_result {
-    int index, count; /* it is match `index` (from 1) of `count`; count 0: no match */
+    int index, count; /* index of the match, counted from 1; number of matches, 0 if none */
     bool round;       /* the search wrapped around */
 };
 
@@ -70,8 +70,8 @@ struct esp_shown {
     bool wheel;                     /* the action comes from the mouse wheel */
 };
 
-/* Says where a new branch begins. It begins after the text that ends at `place`, followed by
- * `tokens`. */
+/* Says where a new branch begins: after the text that ends at `place` and the `tokens` that
+ * follow this text. */
 struct esp_branch_point {
     struct esp_text_place place;
     int32_t tokens[ESP_MAX_NODES]; /* (count) */

@@ -12,8 +12,9 @@ const int esp_text_styles[] = {[ESP_TEXT_PROMPT] = ESP_STYLE_PROMPT,
                                [ESP_TEXT_MARK] = ESP_STYLE_LABEL,
                                [ESP_TEXT_CHOSEN] = ESP_STYLE_PROMPT};
 
-/* Returns the bytes of the first tokens and the style of each byte, or NULL if there is no
- * memory. The bytes and styles are in a single block of memory, which the caller frees. */
+/* Returns the bytes of the first `tokens` tokens and the style of each byte, or NULL if there
+ * is no memory. The bytes and styles are in a single block of memory, which the caller
+ * frees. */
 static char *join(struct esp_run *run, int tokens, unsigned char **style, size_t *count)
 {
     size_t total = 0, length;

@@ -1,5 +1,5 @@
-/* run_text.h - draws the text of a run (tui/model/run.h). Styles mark prompt, drafted and
- * target tokens. */
+/* run_text.h - draws the text of a run (tui/model/run.h). Tokens of the prompt, drafted
+ * tokens and tokens of the target have different styles. */
 #ifndef ESP_RUN_TEXT_H
 #define ESP_RUN_TEXT_H
 

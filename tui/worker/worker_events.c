@@ -1,7 +1,7 @@
 /* worker_events.c - reports the events and the progress of the engine thread's session.
  *
  * An event is recorded before it is shown, so a replay shows what the user saw. Between
- * iterations the thread waits in these functions, for a step or to keep the pace.
+ * iterations, the thread waits in these functions for the next step, or to keep the pace.
  */
 #include "viz/gauges.h"
 #include "tui/worker/worker_parts.h"
@@ -165,8 +165,8 @@ bool esp_worker_is_patient(void *user, int rank, int ranks, double seconds)
     if (esp_clock() - worker->asked >= 1) {
         worker->asked = esp_clock();
         ESP_TELL(worker, MESSAGE,
-                 "rank %d of %d has not answered for %.0f s; Esc ends it, or wait", rank, ranks,
-                 seconds);
+                 "rank %d of %d has not answered for %.0f s; press Esc to stop waiting", rank,
+                 ranks, seconds);
     }
     return !now.quit && !now.stop;
 }

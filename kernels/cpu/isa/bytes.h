@@ -344,8 +344,8 @@ V16 struct s16 s8_dot(struct s16 before, const struct b64 *w, const int from, co
     return sum;
 }
 
-/* Of the four columns of a group, dot_even() multiplies the two even columns and adds the
- * products, and dot_odd() does this for the two odd columns. */
+/* Multiplies the two even columns of a group of four, and adds the products. dot_odd() does the
+ * same for the two odd columns. */
 V16_VALUE REG dot_even(REG w, REG x)
 {
     return MM(madd_epi16)(AND(w, MM(set1_epi16)(255)), x);

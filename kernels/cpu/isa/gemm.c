@@ -25,7 +25,7 @@ static int least(int a, int b)
 }
 
 /* Packs m rows of k numbers into a panel (k, width). If m < width, the remaining rows are
- * zeros. Number j of row i is from[i * row + j * column]. */
+ * filled with zeros. Number j of row i is from[i * row + j * column]. */
 V16 void pack(float *to, const int width, const float *from, size_t row, size_t column, int m,
               int k)
 {

@@ -12,9 +12,9 @@
 
 #include <utf8proc.h>
 
-/* AddressSanitizer calls this function before main() to get its options. One of them makes it
- * an error to pass a string without a NUL to the C library, even if the call happens to work.
- * */
+/* AddressSanitizer calls this function before main() to get its options. With one of them,
+ * passing a string without a NUL to the C library is an error, even if the call happens to
+ * work. */
 const char *__asan_default_options(void);
 
 const char *__asan_default_options(void)
@@ -126,7 +126,8 @@ void fuzz_folder_write(const char *name, const void *bytes, size_t length, size_
 
 /* ------------------------------------------------------------------ parts */
 
-/* Returns the start of the line "--- ..." at or after `at`, or `length`. */
+/* Returns the offset of the first line "--- ..." at or after `at`, or `length` if there is
+ * none. */
 static size_t find_mark(const char *bytes, size_t length, size_t at)
 {
     while (at < length) {

@@ -3,7 +3,7 @@
  * A harness is a file tests/fuzz/NAME.c with the function LLVMFuzzerTestOneInput(). Its inputs
  * are in the folder tests/fuzz/corpus/NAME. The function passes the bytes of an input to
  * functions of the program, and checks properties that must hold for any bytes. It must leave
- * no state behind: what happens with one input must not depend on earlier inputs. */
+ * no state behind: the result for an input must not depend on earlier inputs. */
 #ifndef ESP_FUZZ_H
 #define ESP_FUZZ_H
 

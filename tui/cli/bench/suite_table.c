@@ -13,8 +13,8 @@ enum kind { RATIO, COUNT, SPEED, DEVIATION, LARGEST, AT_COST, OVER_PLAIN, OVER_C
 /* Each kind of column is computed from the runs as follows. RATIO: scale * sum of `top` / sum
  * of `bottom`; if `bottom` is NULL, the divisor is the number of runs. SPEED: mean of top /
  * bottom. COUNT: number of runs. LARGEST: largest `top`. AT_COST: sum of `top` / cost of all
- * passes, at the row's costs. OVER_...: column `top` / the same column of plain decoding or of
- * the best chain. */
+ * passes, computed with the costs that the row assumes. OVER_...: column `top` / the same
+ * column of plain decoding or of the best chain. */
 static const struct column {
     const char *name, *heading;
     enum kind kind;

@@ -46,9 +46,9 @@ static int run(struct cli_options *o)
                      report.other_tokens, report.tokens);
     if (report.ignored_window > 0)
         esp_complain(
-            "the model's layers see %d tokens back; espalier reads that from the file, "
-            "but llama.cpp has no window for architecture llama, so its output differs "
-            "after that many tokens",
+            "the model's layers attend only to the last %d tokens; espalier reads that from "
+            "the file, but llama.cpp has no window for architecture llama, so its output "
+            "differs after that many tokens",
             report.ignored_window);
     return EXIT_DONE;
 }

@@ -298,8 +298,9 @@ static int export_replay(struct job *job)
                                              .ascii = o->ascii};
     if (is_picture(o) || o->format || o->output)
         return refuse(
-            job, "--asciicast writes the whole replay to its own file, without --iteration, "
-                 "--format, --html, --chart, --figure, --aspect, --caption and -o");
+            job,
+            "--asciicast writes the whole replay to its own file; it excludes --iteration, "
+            "--format, --html, --chart, --figure, --aspect, --caption and -o");
     status = check_new(job, o->asciicast);
     if (status == ESP_OK)
         status =
@@ -397,7 +398,7 @@ const struct cli_command cli_export = {
     .name = "export",
     .arguments = "FILE --iteration N|A-B [--figure NAME] | --html | --chart NAME",
     .summary =
-        "trees of a recording as pictures, text or JSON; a page or an asciicast that plays it",
+        "write trees as pictures, text or JSON, or a page or an asciicast of the recording",
     .flags = CLI(EXPORT) | CLI(FORMAT) | CLI(OUTPUT) | CLI(LOOKS) | CLI(FORCE) | CLI(SPEED),
     .least = 1,
     .most = 1,

@@ -1,9 +1,10 @@
 /* stats.c - `espalier stats FILE`: prints which drafts of a recorded session were accepted.
  *
  * Prints the same tables as the papers, and needs only the recording (viz/acceptance.h). The
- * tables show the iterations by length of the accepted path, and the acceptance by depth, by
- * rank among the siblings, by source and by the draft's probability. If the drafter or verifier
- * changed during the session, each pair of drafter and verifier has its own tables.
+ * tables show how many iterations accepted a path of each length. They also show the acceptance
+ * by depth, by rank among the siblings, by source and by the draft's probability. If the
+ * drafter or verifier changed during the session, each pair of drafter and verifier has its own
+ * tables.
  */
 #include <math.h>
 #include <stdlib.h>

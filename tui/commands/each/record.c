@@ -6,8 +6,8 @@
 #include <string.h>
 #include <time.h>
 
-/* Makes a file name from the current time. It is unique if no two recordings start in the same
- * second. */
+/* Makes a file name from the current time. The name is unique if no two recordings start in the
+ * same second. */
 static void name_of_now(char *path, size_t size)
 {
     time_t now = time(NULL);

@@ -1,5 +1,5 @@
 /* regenerate.c - ":regenerate" deletes the last answer and generates another one. It asks
- * first; ":regenerate!" does not. */
+ * for confirmation; ":regenerate!" does not. */
 #include "tui/commands/command.h"
 #include "tui/commands/prompts.h"
 
