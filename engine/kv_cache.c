@@ -423,7 +423,8 @@ static bool write_rows(struct esp_kv_cache *c, const int32_t *tokens, int count,
     return any;
 }
 
-/* Does the same as esp_kv_cache_run(), in as many passes as the rows of the tokens need. */
+/* Does the same as esp_kv_cache_run(), but runs as many passes as the rows of the tokens
+ * need. */
 static int run_translated(struct esp_kv_cache *c, const int32_t *tokens,
                           const struct esp_batch *batch)
 {

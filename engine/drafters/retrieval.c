@@ -6,7 +6,7 @@
 #include "engine/recycled.h"
 
 static const double KEPT = 0.97; /* decay of the counts per tested position */
-static const double WEIGHT = 2;  /* the prior counts as much as guesses with this sum of q */
+static const double WEIGHT = 2;  /* the prior weighs as much as guesses with this sum of q */
 static const double MOST = 0.98; /* maximum probability of a guess */
 static const double PRIOR_EXPECTED = 0.9;
 
@@ -58,8 +58,8 @@ static int add(struct esp_retrieval *r, struct esp_guess guess)
     return r->count++;
 }
 
-/* Adds the tokens of the expected text, beginning with index `from`, as a chain. q, class:
- * values of the first token; next: the class of the other tokens. */
+/* Adds the tokens of the expected text, beginning with index `from`, as a chain. `q` and
+ * `class` belong to the first token; `next` is the class of the other tokens. */
 static void add_expected(struct esp_retrieval *r, const struct esp_expected *e,
                          const struct esp_guess_plan *plan, int from, float q, int class,
                          int next)
@@ -78,7 +78,7 @@ static void add_expected(struct esp_retrieval *r, const struct esp_expected *e,
     }
 }
 
-/* Adds tokens of the expected text, beginning at the pointer. After a difference, begins at the
+/* Adds tokens of the expected text. They begin at the pointer or, after a difference, at the
  * positions where the answer probably continues. */
 static void find_expected(struct esp_retrieval *r, const struct esp_draft *d,
                           const struct esp_guess_plan *plan)

@@ -78,7 +78,7 @@ struct planned {
 struct quantizing {
     struct esp_model *model, *mtp; /* mtp: the model's MTP layer, or NULL */
     const struct esp_architecture *architecture;
-    /* The part being planned (the model or its MTP layer), its family, and the number of its
+    /* The part being planned (the model or its MTP layer), its family, and the index of its
      * first layer in the file. */
     const struct esp_model *part;
     const struct esp_family *family;
@@ -544,8 +544,8 @@ static int write_tensors(struct quantizing *q, const struct esp_writing *w)
 
 /* ------------------------------------------------------------------ the tokenizer */
 
-/* Returns the texts of all tokens joined to one text, with spaces in between. The caller frees
- * it. */
+/* Returns one string with the texts of all tokens, separated by spaces. The caller frees the
+ * string. */
 static char *all_texts(const struct esp_tokenizer *t, size_t *length)
 {
     char *text = NULL;

@@ -21,7 +21,7 @@ struct esp_quantize_report {
     int tokens, other_tokens;
     /* The size of an attention window that other programs do not expect in files of this
      * architecture, or 0 if no layer has one. For texts longer than the window, programs such
-     * as llama.cpp compute something else. */
+     * as llama.cpp compute different results. */
     int ignored_window;
     bool mtp;               /* true: the file has the model's MTP layer, too */
     char mtp_left_out[256]; /* why the file does not have the model's MTP layers, or "" */
