@@ -108,7 +108,7 @@ static int open_file(struct esp_library *l, enum esp_library_mode mode, char *er
         close(file);
     } else if (access(l->path, R_OK) < 0) {
         return esp_fail(err, errlen, ESP_E_FILE,
-                        errno == ENOENT ? "no sessions are kept: there is no %s" : "%s: %s",
+                        errno == ENOENT ? "no sessions are kept: %s does not exist" : "%s: %s",
                         l->path, strerror(errno));
     }
     int status =

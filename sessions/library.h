@@ -96,7 +96,7 @@ int esp_library_delete(struct esp_library *library, int64_t id, char *err, size_
 bool esp_library_claim(struct esp_library *library, int64_t id);
 void esp_library_release(struct esp_library *library, int64_t id);
 
-/* Describes a generation. It continued a text after the first `place` tokens of this text. Each
+/* Describes a generation, which continued a text after the text's first `place` tokens. Each
  * kept iteration has the number of its generation. To write the same tokens again, start a
  * session with the same text, these settings and this state of the random number generator. */
 struct esp_kept_generation {

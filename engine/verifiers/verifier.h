@@ -66,7 +66,7 @@ struct esp_verify {
 
     bool explain;                     /* the formulas are evaluated before the verifier runs */
     struct esp_tree_measure *measure; /* NULL, or receives p and q of the nodes */
-    double explained_seconds; /* seconds that explain and measure took in the last run */
+    double explained_seconds; /* time for `explain` and `measure` in the last run, in seconds */
     struct esp_arrays arrays; /* owns the arrays above */
 };
 
@@ -89,7 +89,7 @@ struct esp_verifier_ops {
     unsigned preferred;  /* the draws in `lossless` for which this verifier is the default */
     bool greedy;         /* true: for temperature 0, with any draws; false: for temperatures
                             above 0 */
-    bool single_path;    /* exact only if no node has two children */
+    bool single_path;    /* true: the verifier is exact only if no node has two children */
     bool without_q;      /* the verifier needs no draft probabilities */
     const char *formula, *numbers, *where; /* see struct esp_item */
 
@@ -135,13 +135,13 @@ int esp_verify_keep_scores(struct esp_verify *verify, int node);
 
 /* Runs a verifier on a tree: sets path and bonus, and records the outcome of the tests in the
  * nodes. On failure the path is empty and bonus is -1. Returns ESP_E_NUMERIC if a logit that
- * matters is NaN or +Inf. */
+ * affects the result is NaN or +Inf. */
 int esp_verify_run(struct esp_verify *verify, const struct esp_verifier_ops *ops);
 
 /* ------------------------------------------------------------------ shared by verifiers */
 
-/* Turns the rows of p that have children into probabilities and fills in p of all drafted
- * nodes, in the tree and in p_of. with_q: also fills in q_of. */
+/* Turns the rows of p into probabilities for nodes that have children. Fills in p of all
+ * drafted nodes, both in the tree and in p_of. If with_q is true, also fills in q_of. */
 int esp_verify_probabilities(struct esp_verify *verify, const struct esp_sampling *sampling,
                              bool with_q);
 

@@ -3,8 +3,8 @@
  * A block processes 16, 64 or 128 queries of one key/value head, and a share of the keys
  * ("split-KV"). A query is one head of one row of the batch. A tile is a group of neighbouring
  * rows of the cache. The tiles of the prefix come first, then the tiles of the rows after the
- * prefix. A query sees only those rows after the prefix that are in its mask. One word of the
- * mask covers a whole tile. While a tile is computed, the next one is copied to shared
+ * prefix. A query attends to a row after the prefix only if that row is in its mask. One word
+ * of the mask covers a whole tile. While a tile is computed, the next one is copied to shared
  * memory. Scores and sums are float32. Queries and weights are rounded to the type of the
  * cache, because tensor cores need this type. The algorithm is "FlashAttention-2" (Dao 2023).
  * The tree mask is from "SpecInfer" (Miao et al. 2024, section 4.2), and is stored as bits.
@@ -40,8 +40,8 @@ template <typename T, int DIM, int WARPS_HIGH> struct tiling {
     static const size_t BYTES = (ROWS * STRIDE + STAGES * 2 * TILE) * sizeof(T);
 };
 
-/* Divides the cache rows that a pass sees into tiles: first the rows of the prefix, and then
- * the rows after it. */
+/* Divides the cache rows to which a pass attends into tiles: first the rows of the prefix, and
+ * then the rows after the prefix. */
 struct tiles {
     /* keys: number of keys in a tile. prefix: number of cache rows of the prefix. end: number
      * of all cache rows. */
@@ -76,11 +76,11 @@ static __device__ __forceinline__ int tiles_each(const struct tiles &t, int shar
     return (t.all + shares - 1) / shares;
 }
 
-/* The cache rows that a query sees: rows from..end-1. Of the rows after the prefix, it sees
- * only those in its mask. */
+/* The cache rows to which a query attends: rows from..end-1. It attends to rows after the
+ * prefix only if they are in its mask. */
 struct sight {
     int from, end;
-    const uint64_t *mask; /* NULL means that the query sees all rows from..end-1 */
+    const uint64_t *mask; /* NULL: the query attends to all rows from..end-1 */
 };
 
 static __device__ struct sight sight_of(const struct esp_cuda_arrays &at,
@@ -102,7 +102,7 @@ static __device__ struct sight sight_of(const struct esp_cuda_arrays &at,
     return s;
 }
 
-/* Returns which keys of a tile a query sees, as one bit per key. */
+/* Returns to which keys of a tile a query attends, as one bit per key. */
 static __device__ __forceinline__ uint64_t seen_of(const struct sight &s, const struct tiles &t,
                                                    int tile)
 {
@@ -168,8 +168,8 @@ begin_tile(const struct esp_cuda_arrays &at, const struct esp_cuda_attend<T> &a,
     esp_cuda_make_keys(at, a, blockIdx.x, start, stop, to, to + Z::TILE, Z::STRIDE, DIM);
 }
 
-/* The sums of a lane for its two queries. Of the warp's 16 queries, these are numbers lane / 4
- * and lane / 4 + 8. */
+/* The sums of a lane for its two queries, which have the indices lane / 4 and lane / 4 + 8
+ * among the warp's 16 queries. */
 template <int DIM> struct sums {
     float out[DIM / 8][4], top[2], weight[2];
 };
@@ -351,9 +351,9 @@ join_warps(const struct esp_cuda_arrays &at, const struct esp_cuda_attend<T> &a,
     }
 }
 
-/* Writes the block's queries to shared memory as T, with zeros beyond the width and where there
- * is no query. A warp loads several queries at the same time, so that it waits for memory only
- * once. */
+/* Writes the block's queries to shared memory as T. Columns after the width of a head and rows
+ * without a query become zero. A warp loads several queries at the same time, so that it waits
+ * for memory only once. */
 template <typename T, int DIM, int WARPS_HIGH>
 static __device__ void load_queries(const struct esp_cuda_arrays &at,
                                     const struct esp_cuda_attend<T> &a, bool sinks, int base,
@@ -380,8 +380,8 @@ static __device__ void load_queries(const struct esp_cuda_arrays &at,
     }
 }
 
-/* Narrows the range of tiles begin..end-1 to the tiles that at least one query of the block
- * sees. */
+/* Narrows the range of tiles begin..end-1 to the tiles to which at least one query of the block
+ * attends. */
 template <typename T, int ROWS>
 static __device__ void clip(const struct esp_cuda_arrays &at,
                             const struct esp_cuda_attend<T> &a, const struct tiles &t, int base,
@@ -462,7 +462,7 @@ static __device__ __forceinline__ void attend(const struct esp_cuda_arrays &at,
         __syncthreads();
     }
 #pragma unroll
-    for (int i = 0; i < 2; i++) { /* each of a query's four lanes holds a part of its weight */
+    for (int i = 0; i < 2; i++) { /* the weight of a query is the sum over four lanes */
         sums.weight[i] += __shfl_xor_sync(ESP_ALL_LANES, sums.weight[i], 1);
         sums.weight[i] += __shfl_xor_sync(ESP_ALL_LANES, sums.weight[i], 2);
     }
@@ -473,8 +473,8 @@ static __device__ __forceinline__ void attend(const struct esp_cuda_arrays &at,
                                        reinterpret_cast<float *>(staged));
 }
 
-/* Tells esp_cuda_join_queries() how many parts a query has. The number is the same for all
- * queries. */
+/* Tells esp_cuda_join_queries() how many shares were computed for a query. The number is the
+ * same for all queries. */
 struct shares {
     static const bool EXP2 = true;
     int count;

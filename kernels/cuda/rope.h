@@ -49,8 +49,8 @@ struct esp_cuda_head {
     }
 };
 
-/* Finds head number[i] among the queries or keys of row[i], for i < N. All lanes of a warp must
- * call this. */
+/* For each i < N, finds the head with index number[i] among the queries or keys of row[i]. All
+ * lanes of a warp must call this. */
 template <int N>
 static __device__ __forceinline__ void
 esp_cuda_find_heads(const struct esp_cuda_heads &a, const int row[N], const int number[N],

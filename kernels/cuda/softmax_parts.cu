@@ -11,7 +11,7 @@
 enum {
     PART_THREADS = 256,
     ROW_THREADS = 1024,
-    PARTS_LEAST = 4, /* a row with fewer parts takes no longer in one launch */
+    PARTS_LEAST = 4, /* for rows with fewer parts, one launch is just as fast */
 };
 
 namespace

@@ -61,7 +61,7 @@ for family in lfm2 qwen3-5 granite-hybrid; do
     check "$family: a pass over a tree reads the recurrent states once" test "$(figure state_bytes_read "$work/json")" = "$passes"
     written=$(($(figure state_bytes_written "$work/json") / $(figure state_bytes "$work/inspected")))
     check "$family: generating 60 tokens writes the states at most 8 times" test "$written" -ge 1 -a "$written" -le 8
-    check "$family: copies of the states for each row would take more than twice the bytes that passes read" test "$(figure state_bytes_copies "$work/json")" -gt $((2 * passes))
+    check "$family: a copy of the states for each row would take more than twice the bytes that passes read" test "$(figure state_bytes_copies "$work/json")" -gt $((2 * passes))
     for drafter in dynatree:cache=rebuild linear:cache=rebuild fixed:root=draft; do
         check "$family: $drafter gives the text of plain decoding" \
             test "$(generate "$model" --draft "$draft" --drafter $drafter)" = "$plain"
@@ -117,7 +117,7 @@ test "${ESPALIER_CUDA_PLUGIN:-}" = none ||
         env ESPALIER_EMU_DEVICES=2 ESPALIER_CUDA_PLUGIN="${ESPALIER_CUDA_PLUGIN:-$BUILD/emu/libespalier-cuda.so}" \
         $ESPALIER generate -p A -n 2 --backend cuda --ranks 2 --context 60 --target "$work/lfm2"
 
-# If the target's files contain an MTP layer, this layer must draft by default, and if --draft names it.
+# If the target's files contain an MTP layer, this layer must draft by default, and also if --draft names it.
 own=$work/mtp
 mkdir "$own" && cp tests/vectors/heads/mtp-qwen3-5/* "$own" && tokenizer >"$own/tokenizer.json"
 sed -i "s/\"eos_token_id\": 2/\"eos_token_id\": 96/" "$own/config.json"

@@ -81,7 +81,7 @@ static void plain(const struct toy *toy, int length, int32_t *text)
 }
 
 /* Checks that a reason is recorded for every cut node and for every verified leaf, and that the
- * tree observes its limits. */
+ * tree stays within its limits. */
 static void check_record(const struct drafting *d, const char *what)
 {
     const struct esp_iteration *it = &d->session->iteration;

@@ -152,8 +152,8 @@ static void check_row(struct setup *s, int row, int node)
     s->compared += n;
 }
 
-/* Runs nodes first..first+rows-1. With a mask, a node sees the cache rows before `prefix`. Of
- * the later rows, it sees only its ancestors. */
+/* Runs nodes first..first+rows-1. With a mask, a node attends to the cache rows before
+ * `prefix`. Of the later rows, it attends only to its ancestors. */
 static int run(struct setup *s, int first, int rows, int prefix, bool masked)
 {
     uint64_t mask[NODES] = {0};

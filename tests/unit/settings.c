@@ -113,7 +113,8 @@ TEST(printed_values_can_be_read_again)
             if (info.kind == ESP_KIND_text) {
                 CHECK(strncmp(text, printed, 23) == 0, "%s is printed as %s", text, printed);
                 /* The two sets of values have copies of the text at different addresses. The
-                 * comparison below includes addresses, so they are made equal first. */
+                 * comparison below includes addresses, so the addresses are made equal
+                 * first. */
                 *esp_value_text(&info, &values) = *esp_value_text(&info, &again);
             }
             CHECK(memcmp(&values, &again, sizeof values) == 0, "%s = %s", info.name, text);

@@ -69,7 +69,7 @@ static void close_setup(struct setup *s)
     random_model_free(&s->model);
 }
 
-/* Makes a batch that computes the logits of those rows whose number is a multiple of `every`.
+/* Makes a batch that computes the logits of those rows that have an index divisible by `every`.
  * The logits are stored in reverse order. */
 static struct esp_batch batch_of(struct setup *s, int count, int every, int *wanted)
 {
@@ -376,8 +376,8 @@ struct wait_count {
 };
 
 /* Returns the number of calls that draw further children of a tree's nodes. The first four
- * children of a node are drawn in the pass of the node. Then come calls for 4, 8, 16, 16, ...
- * more children. */
+ * children of a node are drawn in the pass of the node. After that, each call draws 4, 8, 16,
+ * 16, ... more children. */
 static int refills(const struct esp_tree *tree)
 {
     int calls = 0;
