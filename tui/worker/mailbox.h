@@ -121,7 +121,7 @@ bool esp_mailbox_settled(struct esp_mailbox *mailbox);
 struct esp_message *esp_mailbox_take(struct esp_mailbox *mailbox, bool wait, bool *stop,
                                      bool *quit);
 struct esp_mailbox_now esp_mailbox_now(struct esp_mailbox *mailbox);
-/* Returns whether step mode is on, so that the engine must wait for steps. */
+/* Returns whether step mode is on. In step mode, the engine must wait for each step. */
 bool esp_mailbox_steps(struct esp_mailbox *mailbox);
 /* In step mode, waits for the next step. */
 void esp_mailbox_wait_step(struct esp_mailbox *mailbox);

@@ -12,7 +12,7 @@
 
 #include "kernels/status.h"
 
-/* Models that were replaced, but whose tokens can still be on the screen. */
+/* Models that were replaced. Their tokens can still be on the screen. */
 struct retired {
     struct retired *next;
     struct esp_models pair;
@@ -20,7 +20,7 @@ struct retired {
 };
 
 /* Returns a prompt in the form in which it is appended to the text. A prompt that does not
- * start with a blank starts a paragraph. */
+ * start with a blank begins a new paragraph. */
 static char *joined(struct esp_worker *worker, const char *prompt, size_t prompt_length,
                     size_t *length)
 {

@@ -1,7 +1,8 @@
 /* page_writer.h - writes iterations as one HTML file that plays in a browser and loads no other
  * file.
  *
- * The page is this folder's page.html with the iterations as JSON in a data element:
+ * The page is page.html of this folder. The iterations are JSON in a data element, which has
+ * these members:
  *
  *     program, target, draft, device, started: texts about the session
  *     earlier      number of iterations before the first one on the page

@@ -21,7 +21,7 @@ struct planning {
     const struct cli_options *options;
     int value[SUITE_VARIES];
     struct cli_case settings; /* settings from the current values; without a choice yet */
-    int without_costs;        /* the number that these settings get if costs are ignored */
+    int without_costs;        /* number of these settings, which does not depend on costs */
     struct cli_suite_row *row;
     char *err;
     size_t errlen;

@@ -1,10 +1,11 @@
 /* verify.c - see verify.h.
  *
- * All generations are repeated in their order and in one session. Each starts with the text,
- * the settings and the random numbers that it had before. Therefore a drafter that learns sees
- * the same texts as before. At temperature 0 every lossless verifier must give the same tokens.
- * Above temperature 0 the tokens depend on the trees. The trees of some drafters depend on
- * measured times or on what earlier sessions learned.
+ * All generations are repeated in their original order and in one session. Each generation
+ * starts with the text, the settings and the random numbers with which it started before.
+ * Therefore a drafter that learns sees the same texts as before. At temperature 0 every
+ * lossless verifier must give the same tokens. Above temperature 0 the tokens depend on the
+ * trees. The trees of some drafters depend on measured times or on what earlier sessions
+ * learned.
  */
 #include "tui/cli/recordings/verify.h"
 

@@ -130,8 +130,8 @@ static void draw_branch(struct esp_canvas *canvas, const struct esp_shown *s,
                        canvas->ascii_text ? ESP_SAFE_ASCII : 0, from, strlen(from));
 }
 
-/* A family is a group of branches. It has all branches that begin at the same place in a text,
- * and their parent, which has this text. */
+/* A family is a group of branches. It contains all branches that begin at the same place in a
+ * text, and their parent, which is the branch with this text. */
 struct family {
     int branch[COLUMNS]; /* (count) */
     int from[COLUMNS];   /* (count) index of the branch's first own token after that place */

@@ -4,7 +4,7 @@
  * generated the token, and the node pane explains the token. While an iteration is held, its
  * tokens are marked.
  *
- * The text can be long, so only the visible lines are wrapped, paragraph by paragraph. This
+ * The text can be long, so only the visible lines are wrapped, paragraph by paragraph. Wrapping
  * begins at the end of the text, or at the line to which the user has scrolled, and continues
  * backward. Every PIECE bytes, the next space also ends a paragraph. This limits the work per
  * frame. Lines are identified by their first byte, so a scrolled view does not move while text
