@@ -123,9 +123,9 @@ int esp_kv_cache_follow(struct esp_kv_cache *view, struct esp_kv_cache *owner, i
     return status;
 }
 
-/* Returns the slot to overwrite. This is an empty slot if there is one. Otherwise it is the
- * checkpoint whose removal leaves the smallest gap between its neighbours, relative to the
- * distance from the end of the text. */
+/* Returns the slot to overwrite. This is an empty slot if there is one. Otherwise it is a
+ * checkpoint. Removing it leaves a gap between its neighbours; the checkpoint with the smallest
+ * gap, relative to the distance from the end of the text, is chosen. */
 static int least_missed(const struct esp_kv_cache *c)
 {
     int least = 0;

@@ -39,7 +39,7 @@ struct esp_kv_cache {
     struct esp_cache *cache;
     int vocabulary;           /* the model's tokens are 0 to vocabulary-1 */
     int context;              /* maximum number of rows of the text */
-    int length;               /* number of tokens of the text whose rows are computed */
+    int length;               /* number of tokens of the text that have rows */
     int rows;                 /* number of rows that the cache has */
     struct esp_window window; /* recent = 0: no window, the cache has the whole text */
     int max_batch;            /* maximum number of rows per pass */

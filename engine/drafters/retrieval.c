@@ -45,8 +45,8 @@ static int find_child(const struct esp_retrieval *r, int parent, int32_t token)
     return i < r->count ? i : -1;
 }
 
-/* Adds a guess whose parent, token, q, class and source are set; there must be room. Returns
- * its index. */
+/* Adds a guess. Its parent, token, q, class and source must be set, and there must be room.
+ * Returns its index. */
 static int add(struct esp_retrieval *r, struct esp_guess guess)
 {
     const struct esp_guess *above = guess.parent < 0 ? NULL : &r->guesses[guess.parent];

@@ -423,7 +423,7 @@ static int read_pickle(struct machine *m, struct esp_tensor_file *file)
     m->stack = calloc(m->room + 1, 3 * sizeof *m->stack);
     m->items = m->stack + (m->stack ? m->room : 0);
     m->memo = m->items + (m->stack ? m->room : 0);
-    m->tensor_room = m->room / 16 + 1; /* a tensor takes more than 16 bytes of the pickle */
+    m->tensor_room = m->room / 16 + 1; /* a tensor needs more than 16 bytes of pickle */
     m->tensors = calloc(m->tensor_room, sizeof *m->tensors);
     int status;
     if (!code || !m->stack || !m->tensors) {

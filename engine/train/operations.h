@@ -3,8 +3,8 @@
  *
  * Matrices are stored by rows without padding. A linear layer is y = W x + b with W (out, in).
  * For a loss L(y), dx = W^T dy, dW = sum dy x^T and db = sum dy, where the sums go over rows.
- * The way in which a function divides its work does not change any result: results are
- * bit-identical for any number of threads.
+ * Results are bit-identical for any number of threads, because they do not depend on how a
+ * function divides its work.
  */
 #ifndef ESP_TRAIN_OPERATIONS_H
 #define ESP_TRAIN_OPERATIONS_H

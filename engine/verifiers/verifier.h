@@ -10,10 +10,11 @@
  * is one function, `solve`; all of them share the walk down the tree. Verifiers that decide
  * about whole paths have the function `select` instead.
  *
- * The backend does all arithmetic on whole rows of the vocabulary; a verifier sees only single
- * numbers. If all drafts of a node are drawn from one q, the target's residual after rejected
- * drafts has the form max(0, a p - b q), for all verifiers. The residual is therefore stored as
- * the two numbers a and b, and is written as a row only when a token is drawn from it.
+ * The backend does all arithmetic on whole rows of the vocabulary; a verifier handles only
+ * single numbers. If all drafts of a node are drawn from one q, the target's residual after
+ * rejected drafts has the form max(0, a p - b q), for all verifiers. The residual is therefore
+ * stored as the two numbers a and b, and is written as a row only when a token is drawn from
+ * it.
  */
 #ifndef ESP_VERIFIER_H
 #define ESP_VERIFIER_H
@@ -183,14 +184,15 @@ int esp_residual_remove(struct esp_verify *verify, int node, int child,
 int esp_verify_keep_end(struct esp_verify *verify, int node);
 
 /* Ends a select(): the path from the root to `node` is accepted, and the bonus token is drawn
- * from the target's residual after it. */
+ * from the target's residual after `node`. */
 int esp_verify_end(struct esp_verify *verify, int node, const struct esp_residual *residual);
 
 /* Returns alpha*: the largest probability with which a token that follows p can be one of k
  * independent draws from q. p, q: (n). Returns NaN if there is no memory. */
 double esp_acceptance_ceiling(const double *p, const double *q, int n, int k);
 
-/* Sets p to norm((p - q)+), unless that is 0 everywhere. Used by the formulas. p, q: (n). */
+/* Sets p to norm((p - q)+). Does nothing if (p - q)+ is 0 everywhere. The formulas use this
+ * function. p, q: (n). */
 void esp_formula_refuse(double *p, const double *q, int n);
 
 #endif

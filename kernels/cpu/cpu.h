@@ -121,7 +121,7 @@ struct esp_cpu_cache {
     struct esp_vectors joined;    /* (max_batch, widest) inputs joined into one vector */
     float *scores;                /* (threads, ESP_QUERIES, blocks * 16) */
     int32_t *extra;               /* (threads, ESP_QUERIES, rows) */
-    int32_t *wanted;              /* (max_batch) batch rows whose logits are wanted */
+    int32_t *wanted;              /* (max_batch) batch rows that need logits */
     int32_t *wanted_at;           /* (max_batch) their rows in the logits matrix */
     int32_t *going;               /* (max_batch) rows that need the whole last layer */
     /* For divided weights: an order to the ranks and, in ranks other than 0, this rank's part

@@ -50,8 +50,8 @@ static __device__ int place_of(uint64_t rank, const uint64_t *ranks, int count)
 
 /* Writes the k best of the block's ranks to room->best. If there are fewer than k, ESP_NO_RANK
  * follows them. The limit is the k-th best of the best ranks of groups of 1, 2 or 4 threads.
- * There are at least 4 k groups, so only a few ranks besides the k best are better than the
- * limit. */
+ * There are at least 4 k groups, so only a few ranks that are not among the k best are better
+ * than the limit. */
 static __device__ void find_best(const uint64_t *rank, int k, struct few_room *room)
 {
     const int thread = threadIdx.x, together = k <= 8 ? 4 : k <= 16 ? 2 : 1;

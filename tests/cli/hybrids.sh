@@ -107,7 +107,7 @@ for family in qwen3-next nemotron-h nemotron-h-moe lfm2-moe; do
         check "$family: $drafter gives the text of plain decoding" \
             test "$(generate "$model" --draft "$work/$family.gguf" --drafter "$drafter")" = "$plain"
     done
-    check "$family: a drafter does not change the text of the 4-bit file" \
+    check "$family: a drafter does not change the text that the 4-bit file generates" \
         test "$(generate "$work/$family.gguf" --drafter ar)" = "$(generate "$work/$family.gguf" --drafter suffix)"
     check_gpu "$family" "$model" "$work/$family.gguf"
 done
@@ -167,7 +167,7 @@ check "the quantised file of a model without an MTP layer has no MTP layer" test
 plain8=$(generate "$work/mtp.gguf" --draft none)
 cp tests/vectors/gguf/mtp-qwen3-5-alone.gguf "$work/mtp-other.gguf"
 printf GGUF >"$work/mtp-a.gguf"
-check "an MTP layer in a separate file drafts for the GGUF file beside it" test "$(own=$work/mtp.gguf && drafts)" = mtp
+check "an MTP layer in a separate file drafts for a GGUF file in the same folder" test "$(own=$work/mtp.gguf && drafts)" = mtp
 check "drafts of an MTP layer in a separate file do not change the text" test "$(generate "$work/mtp.gguf" --draft mtp --drafter dynatree)" = "$plain8"
 check "if --draft names the file of an MTP layer, its drafts do not change the text" test "$(generate "$work/mtp.gguf" --draft "$work/mtp-other.gguf" --drafter linear)" = "$plain8"
 check "the list of models has the MTP layer in the separate file" sh -c "$ESPALIER list models '$work/mtp.gguf' | grep -A 2 '^mtp ' | grep -q 'fits as a draft'"

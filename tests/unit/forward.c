@@ -1,7 +1,7 @@
 /* forward.c - compares the forward pass of every backend with the reference transformer of
  * tests/random_model.c. The models belong to the families Llama and NeoX. They use every dtype,
- * and have sizes that do not fill registers. They run chains and trees. Also tests compaction
- * of the cache, and batches that must be refused. */
+ * and have sizes that do not fill registers. They run chains and trees. Other tests cover
+ * compaction of the cache, and batches that must be refused. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -236,8 +236,8 @@ TEST(another_session_can_take_over_all_settings)
     toy_close(&toy);
 }
 
-/* The value "auto" means that the user has not chosen. So if a session with other models takes
- * over the settings, it uses the default of its own models. */
+/* The value "auto" means that the user has not chosen. So if the settings are passed to a
+ * session with other models, that session uses the default of its own models. */
 TEST(automatic_choices_are_not_passed_to_another_session)
 {
     struct esp_session_options options = {.drafter = "auto", .verifier = "auto"}, now;

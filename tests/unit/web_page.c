@@ -230,7 +230,7 @@ TEST(some_iterations_have_the_text_before_them)
     esp_recording_close(recording);
 }
 
-/* ------------------------------------------------------------------ text stays text */
+/* ------------------------------------------------------------------ text is not executed */
 
 static int count_of(const char *page, const char *what)
 {

@@ -4,7 +4,7 @@
  * the events of a session or from a recording. After that, the source is no longer needed.
  *
  * The clock of a run shows the sum of its iterations' stage times. It leaves out the time
- * between iterations, in which the program waits (pace, step mode) or another session runs.
+ * between iterations, when the program waits (pace, step mode) or another session runs.
  *
  * A thread can fill a run while another thread reads it. Both must lock it.
  */

@@ -23,7 +23,7 @@ enum esp_command_type {
     ESP_COMMAND_LIMIT,   /* largest number of new tokens after a prompt */
     ESP_COMMAND_CLEAR,   /* none */
     ESP_COMMAND_COMPARE, /* drafter or NULL, verifier or NULL (worker_compare.c) */
-    ESP_COMMAND_REWIND,  /* number of tokens that stay */
+    ESP_COMMAND_REWIND,  /* number of tokens to keep */
     ESP_COMMAND_FORK, /* text (length bytes of struct esp_text_token), words to append or NULL;
                          enum esp_fork; flag: continue the text (worker_branch.c) */
     ESP_COMMAND_CONTINUE, /* text as for FORK; number of continuations */
@@ -35,7 +35,7 @@ enum esp_command_type {
     ESP_COMMAND_LOAD,     /* key, value, draft or NULL (models.h) */
     ESP_COMMAND_RECORD,   /* path or NULL; columns, rows; flag: overwrite (worker_record.c) */
     ESP_COMMAND_MARK,     /* text of the marker */
-    ESP_COMMAND_RETIRE,   /* serial; token texts of pairs with a lower number are unused now */
+    ESP_COMMAND_RETIRE,   /* serial number; texts of pairs with a lower number are unused */
     ESP_COMMAND_JOB,      /* job */
 };
 

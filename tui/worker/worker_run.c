@@ -256,8 +256,8 @@ static void take_over(struct esp_worker *worker, struct esp_models *next, const 
         esp_worker_compare_again(worker);
 }
 
-/* Loads other models. If that fails, the current models stay. `change` has the key, the value
- * and the draft for esp_models_options(). */
+/* Loads other models. If that fails, the current models remain loaded. `change` has the key,
+ * the value and the draft for esp_models_options(). */
 static void run_load(struct esp_worker *worker, const char *const change[3])
 {
     char err[512] = "", note[300];

@@ -67,7 +67,7 @@ int esp_page_add(struct esp_page_writer *page, const struct esp_iteration *it, d
                  double baseline, const struct esp_text_token *text, int count);
 /* Ends the page and frees the writer; a NULL writer means that memory ran out. `status` is the
  * status so far: if it is 0, writes the page to *bytes, which the caller frees. Returns 0, or a
- * negative status with a message. A message that is already in `err` stays. */
+ * negative status with a message. A message that is already in `err` is not changed. */
 int esp_page_close(struct esp_page_writer *page, int status, char **bytes, size_t *length,
                    char *err, size_t errlen);
 

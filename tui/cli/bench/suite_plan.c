@@ -60,8 +60,8 @@ static int too_long(const struct planning *p)
 
 /* ------------------------------------------------------------------ flags */
 
-/* Returns whether a key was given as a flag. For `draft` it returns false, because --draft
- * names the folder that contains the varied drafts. There is no flag for a delay. */
+/* Returns whether a key was given as a flag. Returns false for `draft`, because --draft names
+ * the folder that contains the varied drafts, and for `delay`, which has no flag. */
 static bool was_given(const struct cli_options *o, const char *key)
 {
     return strcmp(key, "draft") != 0 && strcmp(key, "delay") != 0 && is_setting(key) &&

@@ -438,8 +438,8 @@ static size_t line_after(const struct esp_wrap *w, size_t line, int lines)
 }
 
 /* Returns the token that is `lines` lines below the token at the cursor, or above it if `lines`
- * is negative. If this is the same token, goes further. At an end of the text, returns
- * the last or first token. */
+ * is negative. If that line has the same token, continues to the next line. At an end of the
+ * text, returns the last or first token. */
 static int token_below(const struct esp_shown *s, const struct esp_wrap *w, int lines)
 {
     const struct esp_state *state = s->state;
