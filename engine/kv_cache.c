@@ -123,9 +123,10 @@ int esp_kv_cache_follow(struct esp_kv_cache *view, struct esp_kv_cache *owner, i
     return status;
 }
 
-/* Returns the slot to overwrite. This is an empty slot if there is one. Otherwise it is a
- * checkpoint. Removing it leaves a gap between its neighbours; the checkpoint with the smallest
- * gap, relative to the distance from the end of the text, is chosen. */
+/* Returns the slot to overwrite: an empty slot if there is one. Otherwise returns the slot of
+ * the checkpoint that leaves the smallest gap when it is removed. The gap is the distance
+ * between the neighbours of the checkpoint, divided by the distance from the end of the
+ * text. */
 static int least_missed(const struct esp_kv_cache *c)
 {
     int least = 0;

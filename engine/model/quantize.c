@@ -188,8 +188,8 @@ static int groups_of(const struct esp_model_desc *d, size_t slot, int layer)
                : 0;
 }
 
-/* Plans the order of state heads. They are tiled in GGUF files of Qwen3.5, but not in
- * folders. */
+/* Plans the order of state heads. State heads are tiled in GGUF files of Qwen3.5, but not in
+ * model folders. */
 static void plan_heads(const struct quantizing *q, struct planned *p, size_t slot)
 {
     const struct esp_model_desc *d = &q->model->desc;

@@ -35,7 +35,7 @@ struct esp_train_report {
     int64_t parameters;           /* number of trained parameters */
     const float *loss;            /* (done) loss of each step; NULL in the other stages */
     double rate;                  /* learning rate */
-    struct esp_train_check check; /* the last check */
+    struct esp_train_check check; /* results of the last check */
 };
 
 struct esp_train_options {

@@ -54,7 +54,7 @@ struct esp_selector_training {
 };
 
 /* Trains a selector for each verifier and writes them. Returns 0, or a negative status with a
- * sentence in err (none if it was cancelled). */
+ * sentence in err. There is no sentence if the training was cancelled. */
 int esp_train_selectors(const struct esp_selector_training *training, char *err, size_t errlen);
 
 /* Writes the path of the file of samples. Returns false if it is too long. */

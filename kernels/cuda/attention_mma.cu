@@ -30,7 +30,7 @@ enum { INSTRUCTIONS_FEW = 350, INSTRUCTIONS_MANY = 560 };
 template <typename T, int DIM, int WARPS_HIGH> struct tiling {
     static const int KEYS = DIM <= 128 ? 64 : 32;             /* keys in a tile */
     static const int ACROSS = WARPS_HIGH > 1 ? 1 : KEYS / 16; /* warps that share the keys */
-    static const int EACH = KEYS / ACROSS;                    /* keys of a tile for a warp */
+    static const int EACH = KEYS / ACROSS;                    /* keys of a tile per warp */
     static const int ROWS = 16 * WARPS_HIGH;                  /* queries in a block */
     static const int THREADS = ESP_WARP * WARPS_HIGH * ACROSS;
     static const int BLOCKS = WARPS_HIGH > HIGH ? 1 : 2; /* blocks per multiprocessor */
@@ -302,8 +302,8 @@ static __device__ void write_sums(const struct esp_cuda_attend<T> &a,
     }
 }
 
-/* Joins the sums of the warps of a block that has 16 queries, because these warps have
- * processed different keys. `room`: shared memory, for (ACROSS, 16, DIM + 2) floats. */
+/* Joins the sums of the warps in a block of 16 queries. These warps have processed different
+ * keys of the same queries. `room`: shared memory, for (ACROSS, 16, DIM + 2) floats. */
 template <typename T, int DIM, int WARPS_HIGH>
 static __device__ void
 join_warps(const struct esp_cuda_arrays &at, const struct esp_cuda_attend<T> &a,

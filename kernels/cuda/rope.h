@@ -18,8 +18,8 @@
 struct esp_cuda_heads {
     const float *qkv; /* (rows, qkv_width) queries, keys and values of all heads */
     size_t qkv_width;
-    /* (rows + 1, half) cosines and sines. Row number `sinks_row`, which is the last row, is for
-     * queries that attend to the attention sinks of a window. */
+    /* (rows + 1, half) cosines and sines. The last row, `sinks_row`, is for queries that attend
+     * to the attention sinks of a window. */
     const float2 *rotation;
     int sinks_row;
     /* The weights of the norms: (head_dim), or (heads, head_dim) if all heads are normalised

@@ -103,8 +103,8 @@ static __global__ void __launch_bounds__(ROW_THREADS) search(From from, bool mas
     }
 }
 
-/* Turns logits into exponentials. If `lower` is true, the result is 0 for ranks above the
- * cut. Then computes the total of the row. */
+/* Turns logits into exponentials. If `lower` is true, the result is 0 for ranks above the last
+ * selected rank. Then computes the total of the row. */
 template <class From>
 static __global__ void __launch_bounds__(PART_THREADS) add_up(From from, bool lower)
 {

@@ -7,7 +7,8 @@
 
 /* Sets *point to the place in the text at which a new branch would begin. This is the selection
  * of the focused pane. If that pane has no selection, it is the token or node that was selected
- * last, or else the end of the text. Returns false, with a reply, if there is no such place. */
+ * last, or else the end of the text. If there is no such place, replies with the reason and
+ * returns false. */
 bool esp_branching_point(struct esp_control *control, struct esp_branch_point *point);
 /* Returns the reason why the text cannot be changed now, or NULL if it can be changed. */
 const char *esp_branching_refusal(const struct esp_control *control);

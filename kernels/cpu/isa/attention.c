@@ -13,8 +13,8 @@
  * ancestors are adjacent or scattered among the branches of a tree.
  *
  * With a window, rows outside of the window get the weight 0, which changes no sum. The logical
- * index of a row is its number in the text minus a multiple of 16. So the order of the sums
- * does not depend on how many rows have been dropped from the cache.
+ * index of a row is its index in the text minus a multiple of 16. So the order of the sums does
+ * not depend on how many rows have been dropped from the cache.
  *
  * If possible, several queries share one loop over the keys and values: the heads of a group
  * (grouped-query attention, Ainslie et al. 2023) and neighbouring rows of a batch.
@@ -82,8 +82,8 @@ static int first_seen(const struct esp_attention *a, int query, int m)
 }
 
 /* Returns whether any of m queries attends to a row of the block. Must be called for the blocks
- * in ascending order, because next[i] stores where in a->extra the search for query number
- * query + i continues. */
+ * in ascending order, because next[i] stores where in a->extra the search for query `query + i`
+ * continues. */
 static bool is_seen(const struct esp_attention *a, int query, int m, int block, int *next)
 {
     const int first = block * ESP_LANES, end = first + ESP_LANES;

@@ -27,10 +27,10 @@ struct verify {
     int *writers; /* for each iteration, the number of its generation; -1: unknown */
     struct esp_text_place
         *last;  /* end of the longest text of each generation; length 0: none is kept */
-    int same;   /* generations that gave the same tokens */
-    int others; /* generations that other models wrote */
-    int differ; /* generations that gave different tokens, including `broken` */
-    int broken; /* generations that should have given the same tokens but did not */
+    int same;   /* number of generations that gave the same tokens */
+    int others; /* number of generations that other models wrote */
+    int differ; /* number of generations that gave different tokens, including `broken` */
+    int broken; /* number of generations that should have given the same tokens but did not */
     char *err;
     size_t errlen;
 };

@@ -5,8 +5,8 @@
 
 #include "tui/commands/command.h"
 
-/* Called for each kept session, the newest first, until it returns true. Chooses the first
- * session that no program has open. */
+/* A callback that gets each kept session, the newest first. Chooses the first session that no
+ * program has open, and then returns true to end the list. */
 static int take_other(void *user, const struct esp_kept_session *session)
 {
     int64_t *id = user;

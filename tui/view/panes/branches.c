@@ -167,8 +167,9 @@ static void find_family(struct family *f, const struct esp_branches *b, const st
     }
 }
 
-/* Returns the family of the place where `branch` begins. If no other branch begins there,
- * returns the family of the last place where a branch begins in the text of `branch`. */
+/* Returns the family for the place where `branch` begins. If no other branch begins at that
+ * place, returns the family for the last place in the text of `branch` where another branch
+ * begins. */
 static struct family family_of(const struct esp_branches *b, const struct list *list,
                                int branch, int most)
 {
