@@ -153,8 +153,8 @@ int esp_session_step(struct esp_session *session, char *err, size_t errlen);
  * full"; "" while it runs. */
 const char *esp_session_end(const struct esp_session *session);
 /* Changes a setting. `key` is "drafter", "verifier", a name from espalier_settings.h, or a
- * parameter of the current drafter. Takes effect at the next iteration; on failure nothing
- * changes. */
+ * parameter of the current drafter. The change takes effect at the next iteration; on failure
+ * nothing changes. */
 int esp_session_set(struct esp_session *session, const char *key, const char *value, char *err,
                     size_t errlen);
 /* Writes the current value of a setting. Returns 0, or ESP_E_ARGUMENT if there is no such
@@ -176,10 +176,10 @@ void esp_window_of(const struct esp_session_values *values, int context, int *re
 /* Returns the maximum number of tokens of the text. Without a window, this is the engine's
  * context; with a window, it can be larger. */
 int esp_session_context(const struct esp_session *session);
-/* Fills in options for another session that is to have the current settings of this session.
+/* Fills in the options for opening another session with the current settings of this session.
  * Drafter and verifier are set only if the user chose them, not if espalier chose them from the
- * models and the temperature. Observer and user are not set. The strings belong to the
- * session and are valid until a setting changes. */
+ * models and the temperature. Observer and user are not set. The strings belong to the session
+ * and are valid until a setting changes. */
 void esp_session_current(const struct esp_session *session,
                          struct esp_session_options *options);
 /* Shortens the text to its first `count` tokens and ends the generation. Settings, learned

@@ -148,7 +148,8 @@ static int least_missed(const struct esp_kv_cache *c)
     return least;
 }
 
-/* Returns the slot of the last checkpoint that is not after `length`, or -1. */
+/* Returns the slot of the last checkpoint that is not after `length`. Returns -1 if there is
+ * none. */
 static int last_checkpoint(const struct esp_kv_cache *c, int length)
 {
     int last = -1;
@@ -302,7 +303,7 @@ bool esp_kv_cache_keeps(const struct esp_kv_cache *c, int32_t token)
 
 /* ------------------------------------------------------------------ rows */
 
-/* Returns the first token after the sinks that has a row. */
+/* Returns the index of the first token after the sinks that has a row. */
 static int first_kept(const struct esp_kv_cache *c)
 {
     return round_up(c->window.sinks) + c->window.dropped;

@@ -101,7 +101,7 @@ int esp_kv_cache_count(const struct esp_kv_cache *cache, const int32_t *tokens, 
 int esp_kv_cache_left(const struct esp_kv_cache *cache, const int32_t *text, int length);
 /* Returns how many tokens of a text of `length` tokens fit in the context. */
 int esp_kv_cache_most(const struct esp_kv_cache *cache, const int32_t *text, int length);
-/* Returns whether a row of the tree with this token can be kept as a token of the text. */
+/* Returns whether the tree row of this token can become a row of the text. */
 bool esp_kv_cache_keeps(const struct esp_kv_cache *cache, int32_t token);
 
 /* Makes room for `rows` rows after the text. */
@@ -117,8 +117,8 @@ void esp_kv_cache_cut(struct esp_kv_cache *cache, int length);
 /* Saves the states of recurrent layers at the end of the text, so that the text can later be
  * shortened to this length. Does nothing for other models. */
 int esp_kv_cache_checkpoint(struct esp_kv_cache *cache);
-/* Runs a batch that esp_kv_cache_place() prepared. A failed pass loses the states of recurrent
- * layers. They are then loaded from a checkpoint, and the cache has fewer tokens. */
+/* Runs a batch that esp_kv_cache_place() prepared. If the pass fails, the states of recurrent
+ * layers are lost. They are then loaded from a checkpoint, and the cache has fewer tokens. */
 int esp_kv_cache_forward(struct esp_kv_cache *cache, const struct esp_batch *batch);
 
 /* Returns a copy of `count` tokens (at most max_batch), with token 0 in place of each token

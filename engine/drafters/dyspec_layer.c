@@ -158,7 +158,7 @@ static int gauges(const struct esp_draft *d, struct esp_gauge *g)
 
 const struct esp_drafter_ops esp_drafter_dyspec_layer = {
     .name = "dyspec-layer",
-    .summary = "samples nodes layer by layer, while acceptance is likely enough",
+    .summary = "nodes sampled layer by layer, while acceptance is likely enough",
     .source = "dyspec, alg. 2",
     .differs =
         "trees have a size limit, unlike in alg. 2: if a round of draws would exceed it, "

@@ -5,7 +5,7 @@
 
 #include "engine/recycled.h"
 
-static const double KEPT = 0.97; /* decay of the counts per tested position */
+static const double KEPT = 0.97; /* the counts are multiplied by this per tested position */
 static const double WEIGHT = 2;  /* the prior weighs as much as guesses with this sum of q */
 static const double MOST = 0.98; /* maximum probability of a guess */
 static const double PRIOR_EXPECTED = 0.9;
@@ -35,7 +35,8 @@ static double rate_of(const struct esp_retrieval *r, const struct esp_guess *gue
 
 /* ------------------------------------------------------------------ gathering guesses */
 
-/* Returns the guess with this token below a parent (-1 means the root), or -1 if there is none.
+/* Returns the index of the guess with this token below a parent. Parent -1 means the root.
+ * Returns -1 if there is no such guess.
  */
 static int find_child(const struct esp_retrieval *r, int parent, int32_t token)
 {
@@ -180,7 +181,8 @@ static void find_recycled(struct esp_retrieval *r, const struct esp_draft *d,
     }
 }
 
-/* Sorts the guesses by falling probability, parents first, and keeps the first `most`. */
+/* Sorts the guesses in order of falling probability, with parents before their children, and
+ * keeps the first `most`. */
 static void sort(struct esp_retrieval *r, int most)
 {
     struct esp_guess sorted[ESP_GUESSES];

@@ -33,7 +33,7 @@ enum { CHUNK = 8 << 20 /* bytes per write */, MOST_FUSED = 3, PARTS = 64 };
 
 /* Describes a mix of types that users can request: the types of most matrices, of important
  * matrices, of most matrices of experts, and of important matrices of experts. The last member
- * is the number of the mix in general.file_type. */
+ * is the value of general.file_type for the mix. */
 static const struct mix {
     const char *name;
     enum esp_dtype most, important, experts, important_experts;
@@ -124,8 +124,8 @@ static size_t size_of(const struct planned *p)
     return (size_t)rows_of(p) * esp_dtype_row_bytes(p->dtype, columns_of(p));
 }
 
-/* Returns `dtype` if the row length is a multiple of its block. Otherwise returns a type with
- * smaller blocks and at least the same precision. */
+/* Returns `dtype` if the row length is a multiple of its block size. Otherwise returns a type
+ * with smaller blocks and at least the same precision. */
 static enum esp_dtype fitting(enum esp_dtype dtype, int columns)
 {
     if (columns % esp_dtype_block(dtype) != 0)

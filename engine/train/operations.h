@@ -18,8 +18,8 @@ int esp_workers_open(struct esp_workers **workers, int threads, char *err, size_
 void esp_workers_close(struct esp_workers *workers);
 const struct esp_cpu_gradients *esp_workers_gradients(const struct esp_workers *workers);
 
-/* Calls run(arg, begin, end, scratch) for parts that together cover 0..count-1. `scratch`
- * belongs to the thread and has ESP_WORKER_SCRATCH floats or more. */
+/* Calls run(arg, begin, end, scratch) for ranges begin..end-1 that together cover 0..count-1.
+ * `scratch` belongs to the thread and has ESP_WORKER_SCRATCH floats or more. */
 enum { ESP_WORKER_SCRATCH = ESP_GEMM_SCRATCH };
 void esp_workers_share(struct esp_workers *workers, int count,
                        void (*run)(void *arg, int begin, int end, float *scratch), void *arg);

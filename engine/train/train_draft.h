@@ -39,7 +39,7 @@ struct esp_train_report {
 };
 
 struct esp_train_options {
-    bool head;          /* true: a draft head; false: a draft model */
+    bool head;          /* true: trains a draft head; false: trains a draft model */
     const char *target; /* model folder */
     const char *draft; /* the draft model to train, or a head to begin with; NULL: a new head */
     const char *output;       /* folder of the new draft */

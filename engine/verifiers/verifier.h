@@ -50,7 +50,7 @@ struct esp_verify {
     double *number;                /* (2, record) scratch memory for backend calls */
     double *weight;                /* (record) scratch memory for weights of nodes */
     struct esp_residual *residual; /* (record) scratch memory for residuals of nodes */
-    int32_t *next;                 /* (record) scratch memory for an order of nodes */
+    int32_t *next;                 /* (record) scratch memory for one index per node */
 
     /* The verifier sets path, path_length, bonus and bonus_u. */
     int32_t *path; /* (capacity) accepted nodes, beginning with a child of the root */

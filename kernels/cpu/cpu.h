@@ -74,8 +74,8 @@ struct esp_cpu_weights {
     struct esp_cpu_stream *stream;
     char *packing; /* (threads, packing_bytes) for esp_cpu_pack_stored() */
     size_t packing_bytes;
-    /* The plan, the number of this rank, and the number that orders use for these weights. If
-     * the weights are not divided among ranks, these are NULL and 0. */
+    /* The plan, the index of this rank, and the id of these weights in orders to ranks. If the
+     * weights are not divided among ranks, these are NULL and 0. */
     const struct esp_rank_plan *plan;
     int rank, id;
     /* Only in rank 0: the previous weights in the list of divided weights, and the description

@@ -1,4 +1,5 @@
-/* attention_mma.cu - tree attention on tensor cores, for default mode.
+/* attention_mma.cu - computes tree attention on tensor cores, in the default mode (without
+ * --exact).
  *
  * A block processes 16, 64 or 128 queries of one key/value head, and a share of the keys
  * ("split-KV"). A query is one head of one row of the batch. A tile is a group of neighbouring
@@ -111,7 +112,7 @@ static __device__ __forceinline__ uint64_t seen_of(const struct sight &s, const 
     if (stop <= start || stop <= s.from)
         return 0;
     if (tile >= t.of_prefix && s.mask) {
-        const int first = start - t.prefix; /* number of the tile's first bit in the mask */
+        const int first = start - t.prefix; /* index of the tile's first bit in the mask */
         bits = s.mask[first / 64] >> first % 64;
     }
     if (stop - start < 64)
@@ -119,7 +120,7 @@ static __device__ __forceinline__ uint64_t seen_of(const struct sight &s, const 
     return s.from > start ? bits >> (s.from - start) << (s.from - start) : bits;
 }
 
-/* Begins to copy a tile of keys or values, without row `fresh` and all later rows. */
+/* Begins to copy a tile of keys or values, except row `fresh` and all later rows. */
 template <typename T, int DIM, int WARPS_HIGH>
 static __device__ __forceinline__ void load(T *to, const T *from, int start, int stop,
                                             int fresh, int width)
@@ -337,7 +338,7 @@ join_warps(const struct esp_cuda_arrays &at, const struct esp_cuda_attend<T> &a,
                 top == -INFINITY ? 0.0f : exp2f(room[(16 * i + row) * width + DIM] - top);
         float *to = esp_cuda_place(a, q, share);
         for (int d = threadIdx.x; d <= DIM; d += Z::THREADS) {
-            const int from = d < DIM ? d : DIM + 1; /* column of a sum, or of the weight */
+            const int from = d < DIM ? d : DIM + 1; /* column of sum d, or of the weight */
             float sum = 0.0f;
             for (int i = 0; i < Z::ACROSS; i++)
                 sum = fmaf(room[(16 * i + row) * width + from], shrink[i], sum);
@@ -427,7 +428,7 @@ static __device__ __forceinline__ void attend(const struct esp_cuda_arrays &at,
         const int index = base + 16 * high + lane / 4 + 8 * i;
         query[i] = esp_cuda_find_query(at, a, blockIdx.x, index);
         sight[i] = sight_of(at, query[i], sinks);
-        if (query[i].length == 0) /* no query: its sums are not used, so it needs no mask */
+        if (query[i].length == 0) /* there is no query, and no mask is needed */
             sight[i].end = INT_MAX;
         sums.top[i] = -INFINITY;
         sums.weight[i] = 0.0f;

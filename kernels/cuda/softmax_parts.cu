@@ -1,4 +1,4 @@
-/* softmax_parts.cu - computes softmax of few long rows. Each step is a launch with one block
+/* softmax_parts.cu - computes softmax of a few long rows. Each step is a launch with one block
  * for each part of a row.
  *
  * If one block computed all exponentials of a long row, the rest of the device would be idle.

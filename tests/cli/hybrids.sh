@@ -61,7 +61,7 @@ for family in lfm2 qwen3-5 granite-hybrid; do
     check "$family: a pass over a tree reads the recurrent states once" test "$(figure state_bytes_read "$work/json")" = "$passes"
     written=$(($(figure state_bytes_written "$work/json") / $(figure state_bytes "$work/inspected")))
     check "$family: generating 60 tokens writes the states at most 8 times" test "$written" -ge 1 -a "$written" -le 8
-    check "$family: a copy of the states for each row would take more than twice the bytes that passes read" test "$(figure state_bytes_copies "$work/json")" -gt $((2 * passes))
+    check "$family: copying the states for each row would move more than twice the bytes that passes read" test "$(figure state_bytes_copies "$work/json")" -gt $((2 * passes))
     for drafter in dynatree:cache=rebuild linear:cache=rebuild fixed:root=draft; do
         check "$family: $drafter gives the text of plain decoding" \
             test "$(generate "$model" --draft "$draft" --drafter $drafter)" = "$plain"

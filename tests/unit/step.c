@@ -261,9 +261,9 @@ static long kernels_of(struct esp_backend *backend, const struct random_shape *s
 /* A layer takes five kernels: one product, attention, and three products. Norms are separate
  * kernels with fp16 and with LayerNorm. (A parallel residual has one kernel for both norms.) A
  * mixture has separate kernels for the router, the order of the rows, and the sum. With
- * quantised blocks, tensors of different types are separate products. So here,
- * queries, keys and values are not computed by one kernel. Norms and activation functions are
- * separate kernels, too. */
+ * quantised blocks, tensors of different types are separate products. So here, queries, keys
+ * and values are not computed by a single kernel. Norms and activation functions are separate
+ * kernels, too. */
 TEST(a_layer_takes_five_kernels_and_eight_with_experts)
 {
     static const struct {

@@ -17,18 +17,18 @@ const char *esp_branching_refusal(const struct esp_control *control);
 struct esp_text_token *esp_branching_text(const struct esp_control *control,
                                           const struct esp_branch_point *point, int *count);
 /* Switches the session to the text up to a point, followed by `words` unless `words` is NULL.
- * If `on` is true, the session then continues this text. Returns 0 or a negative status, with a
- * reply. */
+ * If `on` is true, the session then continues this text. Returns 0 or a negative status, and
+ * replies to the user. */
 int esp_branching_go(struct esp_control *control, const struct esp_branch_point *point,
                      const char *words, enum esp_fork why, bool on);
 /* Tells the library of kept sessions that a branch was named, marked, deleted or restored. */
 void esp_branching_judge(struct esp_control *control, int branch);
 /* Undoes the last change of the text. If `redo` is true, reverts the last undo. If the text is
  * still being changed, waits for this change (esp_branching_done). Returns 0 or a negative
- * status, with a reply. */
+ * status, and replies to the user. */
 int esp_branching_back(struct esp_control *control, bool redo);
 /* Must be called when the engine thread has switched to another text. Runs the undo or redo
- * that was waiting for the switch. Returns 0 or a negative status, with a reply. */
+ * that was waiting for the switch. Returns 0 or a negative status, and replies to the user. */
 int esp_branching_done(struct esp_control *control);
 
 #endif

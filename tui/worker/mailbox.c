@@ -1,4 +1,5 @@
-/* mailbox.c - a list of commands and some flags, protected by one lock; see mailbox.h. */
+/* mailbox.c - implements a list of commands and some flags, protected by one lock; see
+ * mailbox.h. */
 #include "tui/worker/mailbox.h"
 
 #include <stdio.h>

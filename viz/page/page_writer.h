@@ -5,7 +5,7 @@
  * these members:
  *
  *     program, target, draft, device, started: texts about the session
- *     earlier      number of iterations before the first one on the page
+ *     earlier      number of iterations before the first iteration on the page
  *     strings      every text once; other fields refer to it by index
  *     stages       the names of the six stages
  *     heats        [{title, limits, words}] of the colours of the text (viz/heat.h), for

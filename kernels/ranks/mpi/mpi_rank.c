@@ -121,8 +121,8 @@ static int cross(struct esp_shm *s)
 }
 
 /* Runs until the program has closed the group and its last order has been sent, or until the
- * program is gone. Returns a negative status if the program has sent no last order, because then
- * the other ranks still wait for one. */
+ * program is gone. Returns a negative status if the program has not sent its last order,
+ * because then the other ranks still wait for an order. */
 static int be_bridge(struct esp_shm *s)
 {
     int status = ESP_OK;

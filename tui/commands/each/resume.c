@@ -16,7 +16,7 @@ static int take_other(void *user, const struct esp_kept_session *session)
 }
 
 /* Finds the session that the user means and writes its number to `to`. Returns 0, or a negative
- * status with a reply. */
+ * status after a reply to the user. */
 static int find(struct esp_control *control, const char *which, char *to, size_t size)
 {
     struct esp_library *library;

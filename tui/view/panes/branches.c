@@ -84,7 +84,7 @@ static double perplexity_of(const struct esp_branch *branch)
     return count > 0 ? exp(sum / count) : NAN;
 }
 
-/* Draws the numbers of a branch at the right end of the row. Returns the column where they
+/* Draws the statistics of a branch at the right end of the row. Returns the column where they
  * begin. */
 static int draw_numbers(struct esp_canvas *canvas, int y, const struct esp_branch *branch)
 {

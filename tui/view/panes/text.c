@@ -114,7 +114,7 @@ struct matches {
     const struct esp_wrap *w;
     const char *what;
     size_t length, end;
-    long at;      /* start of the match at the visited byte, or of the next match; or -1 */
+    long at;      /* start of the match at the visited byte, or of the next match; -1 if none */
     long current; /* start of the match that the search found last; -1 if none */
 };
 
