@@ -1,10 +1,11 @@
 /* quantize.c - writes a model as a GGUF file with weights of another type; see quantize.h.
  *
- * 1. The model is opened and checked, as if it were to be run. It may have any supported
- * format. 2. Every filled slot of its description becomes a tensor of the plan, with a name, a
- * type and an order of rows. 3. The header is made from the plan and the keys. 4. The tensors
- * are read, rounded and written in order; the rounding errors are summed up. 5. The file is
- * renamed to its final name.
+ * 1. The model is opened and checked as for a run. It may have any supported format.
+ * 2. Every filled slot of its description becomes a tensor of the plan, with a name, a type and
+ *    an order of rows.
+ * 3. The header is made from the plan and the keys.
+ * 4. The tensors are read, rounded and written in order; the rounding errors are summed up.
+ * 5. The file is renamed to its final name.
  *
  * Some matrices are small but important, so the mixes of 4 and 5 bits use more bits for them.
  * These are the LM head, the output matrices of recurrent layers, and the value and down

@@ -255,7 +255,7 @@ static void get_identity(struct reader *r, struct esp_selector *s)
     if (differs(r, "sources", hash))
         r->status =
             esp_fail(r->err, r->errlen, ESP_E_MISMATCH,
-                     "%s was trained for another pair of models; make one for this pair with "
+                     "%s was trained for another pair of models; train one for this pair with "
                      "espalier train selector --verifier %s",
                      r->path, s->rule);
     *hash = '\0';

@@ -136,9 +136,9 @@ window="--window 24 --sinks 3"
 check "in a window, trees of the MTP layer give the text of plain decoding" test "$(generate "$own" $window --drafter ar)" = \
     "$(generate "$own" $window --draft mtp --drafter dynatree)"
 $ESPALIER list models "$own" >"$work/list"
-check "the list of models has the MTP layer" grep -q '^mtp .* MB  qwen3_5_text BF16  *its MTP layer' "$work/list"
+check "the list of models shows the MTP layer" grep -q '^mtp .* MB  qwen3_5_text BF16  *its MTP layer' "$work/list"
 check "the list of models says that the MTP layer fits as a draft" sh -c "grep -A 2 '^mtp ' '$work/list' | grep -q 'fits as a draft'"
-check "for a model without an MTP layer, the list of models has no mtp" sh -c "! $ESPALIER list models '$work/qwen3-5' | grep -q '^mtp '"
+check "for a model without an MTP layer, the list of models does not show mtp" sh -c "! $ESPALIER list models '$work/qwen3-5' | grep -q '^mtp '"
 check "inspect names the MTP layer" sh -c "$ESPALIER inspect '$own' --backend cpu | grep -q 'MTP layer .*--draft mtp'"
 check "inspect says that the target and its MTP layer fit" sh -c \
     "$ESPALIER inspect '$own' mtp --backend cpu | grep -q 'pair fits  *yes: vocabulary and hidden states'"
@@ -170,7 +170,7 @@ printf GGUF >"$work/mtp-a.gguf"
 check "an MTP layer in a separate file drafts for a GGUF file in the same folder" test "$(own=$work/mtp.gguf && drafts)" = mtp
 check "drafts of an MTP layer in a separate file do not change the text" test "$(generate "$work/mtp.gguf" --draft mtp --drafter dynatree)" = "$plain8"
 check "if --draft names the file of an MTP layer, its drafts do not change the text" test "$(generate "$work/mtp.gguf" --draft "$work/mtp-other.gguf" --drafter linear)" = "$plain8"
-check "the list of models has the MTP layer in the separate file" sh -c "$ESPALIER list models '$work/mtp.gguf' | grep -A 2 '^mtp ' | grep -q 'fits as a draft'"
+check "the list of models shows the MTP layer in the separate file" sh -c "$ESPALIER list models '$work/mtp.gguf' | grep -A 2 '^mtp ' | grep -q 'fits as a draft'"
 check "an MTP file alone is refused as a target" fails 1 "mtp-other.gguf is a draft head (mtp) and needs a target" \
     generate "$work/mtp-other.gguf"
 LC_ALL=C sed -i 's/mtp\.norm\.weight/mtp.form.weight/' "$own/model.safetensors"

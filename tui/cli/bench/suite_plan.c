@@ -197,7 +197,7 @@ static int substitute(const struct planning *p, const char *spec, char out[SUITE
     return ESP_OK;
 }
 
-/* Applies the choice's own settings. */
+/* Applies the settings that a choice lists after 'with'. */
 static int set_own(const struct planning *p, struct cli_case *c, const char *with)
 {
     char text[SUITE_WORD];
