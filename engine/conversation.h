@@ -1,8 +1,8 @@
 /* conversation.h - manages the turns of a session's text.
  *
- * A turn is a user's message and the answer to it. Its positions are counted in tokens and move
- * when the text is shortened or turns are dropped. A raw text has turns, too: each prompt and
- * its continuation.
+ * A turn is a user's message and the answer to it. Its positions are counted in tokens. They
+ * change when the text is shortened or turns are dropped. A raw text has turns, too: each
+ * prompt and its continuation.
  */
 #ifndef ESP_CONVERSATION_H
 #define ESP_CONVERSATION_H

@@ -89,7 +89,8 @@ struct esp_language esp_engine_language(const struct esp_engine *e, bool draft)
 static const double FEW_COMMON = 0.6;
 
 /* Lets a draft model with another vocabulary draft either the tokens that both models have, or
- * text. If it drafts text, the engine keeps the tokenizer, and *own becomes NULL. */
+ * text. If it drafts text, the engine takes ownership of its tokenizer, and *own becomes
+ * NULL. */
 static int translate(struct esp_engine *e, struct esp_tokenizer **own, int match, char *err,
                      size_t errlen)
 {

@@ -25,7 +25,7 @@ struct esp_engine {
     double load_seconds;
     size_t device_free;   /* free bytes on the device before loading; 0: the backend
                              shares the host's memory */
-    size_t process_bytes; /* memory of the process before anything was loaded */
+    size_t process_bytes; /* bytes that the process used before it loaded anything */
     uint64_t pair;        /* hash of both models, stored in the pair's files; 0: no draft */
     uint64_t sources;     /* hash of both models; the same for all number formats and widths */
     int source_hidden;    /* the target's hidden size before it was made wider */

@@ -78,7 +78,7 @@ struct esp_nominal_costs {
 
 struct esp_session_options {
     const char *drafter;  /* "name:k=v,..."; NULL and "auto" mean the pair's preset or,
-                             without one, the default for such a pair */
+                             without one, the default for its kind of pair */
     const char *verifier; /* NULL: greedy at temperature 0, else the best lossless verifier */
     struct esp_session_values values; /* zeros: all defaults; see espalier_settings.h */
     /* True: the session ignores what earlier sessions learned about the draft's probabilities,
@@ -153,8 +153,8 @@ int esp_session_step(struct esp_session *session, char *err, size_t errlen);
  * full"; "" while it runs. */
 const char *esp_session_end(const struct esp_session *session);
 /* Changes a setting. `key` is "drafter", "verifier", a name from espalier_settings.h, or a
- * parameter of the current drafter. Takes effect at the next iteration; on failure nothing
- * changes. */
+ * parameter of the current drafter. The change takes effect at the next iteration; on failure
+ * nothing changes. */
 int esp_session_set(struct esp_session *session, const char *key, const char *value, char *err,
                     size_t errlen);
 /* Writes the current value of a setting. Returns 0, or ESP_E_ARGUMENT if there is no such
@@ -176,15 +176,15 @@ void esp_window_of(const struct esp_session_values *values, int context, int *re
 /* Returns the maximum number of tokens of the text. Without a window, this is the engine's
  * context; with a window, it can be larger. */
 int esp_session_context(const struct esp_session *session);
-/* Fills in options for another session that is to have the current settings of this session.
+/* Fills in the options for opening another session with the current settings of this session.
  * Drafter and verifier are set only if the user chose them, not if espalier chose them from the
- * models and the temperature. Observer and user are not set. The strings belong to the
- * session and are valid until a setting changes. */
+ * models and the temperature. Observer and user are not set. The strings belong to the session
+ * and are valid until a setting changes. */
 void esp_session_current(const struct esp_session *session,
                          struct esp_session_options *options);
 /* Shortens the text to its first `count` tokens and ends the generation. Settings, learned
- * state, random numbers and statistics stay. Returns 0, or ESP_E_ARGUMENT if the text has
- * fewer tokens. */
+ * state, random numbers and statistics do not change. Returns 0, or ESP_E_ARGUMENT if the text
+ * has fewer tokens. */
 int esp_session_rewind(struct esp_session *session, int count);
 /* Replaces the session's text by the `count` tokens of `text`: for example a branch of the
  * current text, or an earlier text. The common prefix of both texts is not computed again. The
@@ -200,27 +200,27 @@ int esp_session_fork(struct esp_session *session, const struct esp_text_token *t
  * vocabulary, to the host. This may take longer than a fast iteration, so it is off by default.
  * Its time is not included in any stage. The observer may call this function. */
 void esp_session_explain(struct esp_session *session, bool on);
-/* From the next iteration on, iterations have `scores`: for each committed token the target's
- * likeliest tokens at its position, its rank among them and the entropy. The time for this is
- * not included in any stage. The observer may call this function. Returns 0 or a negative
- * status; after a failure there are no scores. */
+/* From the next iteration on, iterations have `scores`. They give for each committed token: the
+ * target's likeliest tokens at that position, the token's rank among them, and the entropy. The
+ * time for this is not included in any stage. The observer may call this function. Returns 0 or
+ * a negative status; after a failure there are no scores. */
 int esp_session_score(struct esp_session *session, bool on, char *err, size_t errlen);
 /* Computes the scores of `count` tokens of the text, such as the user's tokens. `first` (at
  * least 1) is the index of the first of them. The position after the text's last token may be
- * included; its score has no rank. The function runs passes of the target, which change
- * nothing. Returns ESP_E_UNSUPPORTED if a window has dropped KV cache rows that these passes
- * need. */
+ * included; its score has no rank. The function runs passes of the target, but does not change
+ * the session. Returns ESP_E_UNSUPPORTED if a window has dropped KV cache rows that these
+ * passes need. */
 int esp_session_score_text(struct esp_session *session, int first, int count,
                            struct esp_token_score *scores, char *err, size_t errlen);
-/* Runs passes of both models that change nothing. After a pause the processor's caches are
- * cold and the backend's threads are asleep. After these passes, the next iteration takes as
- * long as it would without the pause. The observer may call this function between iterations
+/* Runs passes of both models without changing the session. After a pause the processor's caches
+ * are cold and the backend's threads are asleep. After these passes, the next iteration takes
+ * as long as it would without the pause. The observer may call this function between iterations
  * (ESP_EVENT_ITERATION). */
 void esp_session_warm(struct esp_session *session);
 /* The state of the random number generator. A session with the same text, settings, learned
  * state and generator writes the same tokens. */
 struct esp_generator {
-    uint64_t draft, verify; /* the number of the next draw of each stream */
+    uint64_t draft, verify; /* index of the next draw in each stream */
 };
 void esp_session_generator(const struct esp_session *session, struct esp_generator *generator);
 void esp_session_set_generator(struct esp_session *session,

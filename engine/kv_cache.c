@@ -123,9 +123,10 @@ int esp_kv_cache_follow(struct esp_kv_cache *view, struct esp_kv_cache *owner, i
     return status;
 }
 
-/* Returns the slot to overwrite. This is an empty slot if there is one. Otherwise it is the
- * checkpoint whose removal leaves the smallest gap between its neighbours, relative to the
- * distance from the end of the text. */
+/* Returns the slot to overwrite: an empty slot if there is one. Otherwise returns the slot of
+ * the checkpoint that leaves the smallest gap when it is removed. The gap is the distance
+ * between the neighbours of the checkpoint, divided by the distance from the end of the
+ * text. */
 static int least_missed(const struct esp_kv_cache *c)
 {
     int least = 0;
@@ -147,7 +148,8 @@ static int least_missed(const struct esp_kv_cache *c)
     return least;
 }
 
-/* Returns the slot of the last checkpoint that is not after `length`, or -1. */
+/* Returns the slot of the last checkpoint that is not after `length`. Returns -1 if there is
+ * none. */
 static int last_checkpoint(const struct esp_kv_cache *c, int length)
 {
     int last = -1;
@@ -301,7 +303,7 @@ bool esp_kv_cache_keeps(const struct esp_kv_cache *c, int32_t token)
 
 /* ------------------------------------------------------------------ rows */
 
-/* Returns the first token after the sinks that has a row. */
+/* Returns the index of the first token after the sinks that has a row. */
 static int first_kept(const struct esp_kv_cache *c)
 {
     return round_up(c->window.sinks) + c->window.dropped;
@@ -423,7 +425,8 @@ static bool write_rows(struct esp_kv_cache *c, const int32_t *tokens, int count,
     return any;
 }
 
-/* Does the same as esp_kv_cache_run(), in as many passes as the rows of the tokens need. */
+/* Does the same as esp_kv_cache_run(), but runs as many passes as the rows of the tokens
+ * need. */
 static int run_translated(struct esp_kv_cache *c, const int32_t *tokens,
                           const struct esp_batch *batch)
 {

@@ -39,11 +39,11 @@ struct esp_kv_cache {
     struct esp_cache *cache;
     int vocabulary;           /* the model's tokens are 0 to vocabulary-1 */
     int context;              /* maximum number of rows of the text */
-    int length;               /* number of tokens of the text whose rows are computed */
+    int length;               /* number of tokens of the text that have rows */
     int rows;                 /* number of rows that the cache has */
     struct esp_window window; /* recent = 0: no window, the cache has the whole text */
     int max_batch;            /* maximum number of rows per pass */
-    int passes;               /* forward passes since the last reset of this counter */
+    int passes;               /* number of forward passes since the last reset */
     int32_t *tokens, *positions, *logits_row; /* (max_batch) */
     /* (slots) For a model with recurrent layers, the number of tokens before each checkpoint;
      * 0: the slot is empty. */
@@ -92,7 +92,8 @@ void esp_kv_cache_close(struct esp_kv_cache *cache);
 /* Returns the number of rows of the computed text, which is also the position of the next
  * row. */
 int esp_kv_cache_text_rows(const struct esp_kv_cache *cache);
-/* Returns how many rows `count` tokens of a text have, starting with token number `at`. */
+/* Returns how many rows `count` tokens of a text have, starting with the token at index
+ * `at`. */
 int esp_kv_cache_count(const struct esp_kv_cache *cache, const int32_t *tokens, int at,
                        int count);
 /* Returns how many rows the context has left after the first `length` tokens of a text, whether
@@ -100,13 +101,13 @@ int esp_kv_cache_count(const struct esp_kv_cache *cache, const int32_t *tokens, 
 int esp_kv_cache_left(const struct esp_kv_cache *cache, const int32_t *text, int length);
 /* Returns how many tokens of a text of `length` tokens fit in the context. */
 int esp_kv_cache_most(const struct esp_kv_cache *cache, const int32_t *text, int length);
-/* Returns whether a row of the tree with this token can be kept as a token of the text. */
+/* Returns whether the tree row of this token can become a row of the text. */
 bool esp_kv_cache_keeps(const struct esp_kv_cache *cache, int32_t token);
 
 /* Makes room for `rows` rows after the text. */
 int esp_kv_cache_make_room(struct esp_kv_cache *cache, int rows);
-/* Prepares a batch of rows that come `ahead` rows after the text: fills in `first`, `prefix`
- * and `window`. */
+/* Prepares a batch of rows that begins `ahead` rows after the end of the text: fills in
+ * `first`, `prefix` and `window`. */
 void esp_kv_cache_place(const struct esp_kv_cache *cache, int ahead, struct esp_batch *batch);
 /* Shortens the text in the cache to its first `length` tokens. Empties the cache if the next
  * token attends to rows that have been dropped. If the states of recurrent layers include later
@@ -116,19 +117,19 @@ void esp_kv_cache_cut(struct esp_kv_cache *cache, int length);
 /* Saves the states of recurrent layers at the end of the text, so that the text can later be
  * shortened to this length. Does nothing for other models. */
 int esp_kv_cache_checkpoint(struct esp_kv_cache *cache);
-/* Runs a batch that esp_kv_cache_place() prepared. A failed pass loses the states of recurrent
- * layers. They are then loaded from a checkpoint, and the cache has fewer tokens. */
+/* Runs a batch that esp_kv_cache_place() prepared. If the pass fails, the states of recurrent
+ * layers are lost. They are then loaded from a checkpoint, and the cache has fewer tokens. */
 int esp_kv_cache_forward(struct esp_kv_cache *cache, const struct esp_batch *batch);
 
 /* Returns a copy of `count` tokens (at most max_batch), with token 0 in place of each token
  * that is outside this model's vocabulary. Valid until the next call. A draft model may have
  * fewer tokens than the target, if the target's logits have more padding. If the model has
- * another vocabulary, a token becomes the last of the tokens that spell it. Replacing tokens
- * can make drafts worse, but never changes the output. */
+ * another vocabulary, a token is replaced by the last of the model's tokens that spell it.
+ * Replacing tokens can make drafts worse, but never changes the output. */
 const int32_t *esp_kv_cache_known(struct esp_kv_cache *cache, const int32_t *tokens, int count);
 
-/* Returns an array for logits_row of a batch of `rows` rows: the logits of the last row go to
- * row 0, and the logits of the other rows are not written. Valid until the next call. */
+/* Returns an array for the member logits_row of a batch of `rows` rows. It requests only the
+ * logits of the batch's last row, which are written to row 0. Valid until the next call. */
 const int32_t *esp_kv_cache_last(struct esp_kv_cache *cache, int rows);
 
 /* Runs batch->rows tokens of the text (at most max_batch) and appends them. The caller sets the
@@ -145,8 +146,8 @@ int esp_kv_cache_run(struct esp_kv_cache *cache, const int32_t *tokens,
 int esp_kv_cache_append(struct esp_kv_cache *cache, const int32_t *tokens, int count,
                         struct esp_rows *logits, const struct esp_step *step);
 
-/* Makes the rows with the numbers in `which` the next tokens of the text. The numbers are
- * ascending; row 0 is the first row after the text. */
+/* Appends some of the rows after the text to the text. `which` has their indices in ascending
+ * order; index 0 is the first row after the text. */
 int esp_kv_cache_keep(struct esp_kv_cache *cache, const int32_t *which, int count);
 
 #endif

@@ -1,4 +1,4 @@
-/* settings.c - makes the tables of a session's settings and of an engine's options. */
+/* settings.c - defines the tables of a session's settings and of an engine's options. */
 #include "engine/espalier_settings.h"
 
 #include <string.h>

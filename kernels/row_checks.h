@@ -17,7 +17,7 @@ bool esp_rows_fit(const struct esp_rows *p, int p_row, const struct esp_rows *q,
 /* Returns whether all of these tokens are in the vocabulary. */
 bool esp_tokens_exist(const struct esp_rows *rows, const int32_t *tokens, int count);
 bool esp_sampling_fits(const struct esp_sampling *sampling);
-/* Returns whether all arguments of sample(), apart from the row numbers, are valid. */
+/* Returns whether all arguments of sample(), except the row indices, are valid. */
 bool esp_draws_fit(const struct esp_rows *rows, const double *u, int count, int draws,
                    const int32_t *excluded, int per);
 

@@ -1,4 +1,5 @@
-/* status.c - has the texts of the status codes, and the function that formats error messages.
+/* status.c - defines the texts of the status codes, and the function that formats error
+ * messages.
  *
  * This file is also part of the CUDA plugin, so it uses no other library.
  */

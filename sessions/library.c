@@ -53,8 +53,8 @@ static int check_file(struct esp_library *l, enum esp_library_mode mode, char *e
         return esp_library_is_open_anywhere(l)
                    ? esp_fail(
                          err, errlen, ESP_E_UNSUPPORTED,
-                         "%s has the format of an earlier espalier, which has a session open; "
-                         "close that session first",
+                         "%s has the format of an earlier espalier, and that program has a "
+                         "session open; close that session first",
                          l->path)
                    : esp_library_migrate(l, err, errlen);
     if (version == ESP_LIBRARY_VERSION && esp_library_has_present_tables(l)) {
@@ -108,7 +108,7 @@ static int open_file(struct esp_library *l, enum esp_library_mode mode, char *er
         close(file);
     } else if (access(l->path, R_OK) < 0) {
         return esp_fail(err, errlen, ESP_E_FILE,
-                        errno == ENOENT ? "no sessions are kept: there is no %s" : "%s: %s",
+                        errno == ENOENT ? "no sessions are kept: %s does not exist" : "%s: %s",
                         l->path, strerror(errno));
     }
     int status =
@@ -176,7 +176,8 @@ static void set_journal_aside(struct esp_library *l, int64_t id)
 }
 
 /* Moves the records that a killed program has left in a session's journal into the library. If
- * this fails, the journal stays. The next program that opens the library tries again. */
+ * this fails, the journal is not removed, and the next program that opens the library tries
+ * again. */
 static void recover(struct esp_library *l, enum esp_library_mode mode, int64_t id)
 {
     struct esp_left left;

@@ -72,7 +72,7 @@ int esp_library_find(struct esp_library *library, const char *which,
 struct esp_kept_match {
     int64_t session;
     int branch;
-    char words[256]; /* the match, in brackets, with the words around it */
+    char words[256]; /* the matched words in brackets, with words before and after them */
 };
 
 /* Searches for branches that contain all of `words`. The last of `words` can be the beginning
@@ -96,7 +96,7 @@ int esp_library_delete(struct esp_library *library, int64_t id, char *err, size_
 bool esp_library_claim(struct esp_library *library, int64_t id);
 void esp_library_release(struct esp_library *library, int64_t id);
 
-/* Describes a generation. It continued a text after the first `place` tokens of this text. Each
+/* Describes a generation, which continued a text after the text's first `place` tokens. Each
  * kept iteration has the number of its generation. To write the same tokens again, start a
  * session with the same text, these settings and this state of the random number generator. */
 struct esp_kept_generation {
@@ -146,14 +146,14 @@ int esp_library_writers(struct esp_library *library, int64_t id, int iterations,
 /* ------------------------------------------------------------------ writing */
 
 /* All changes between esp_library_begin() and esp_library_commit() are one transaction. If a
- * change fails, the changes after it do nothing. In this case esp_library_commit() undoes the
+ * change fails, the following changes do nothing. In this case esp_library_commit() undoes the
  * earlier changes and reports the failure. */
 void esp_library_begin(struct esp_library *library);
 int esp_library_commit(struct esp_library *library, char *err, size_t errlen);
 
 /* Adds a session and claims it. Returns its number, or 0 after a failure. */
 int64_t esp_library_add(struct esp_library *library, time_t created);
-/* The numbers that the next chunk, iteration and generation of a session get. */
+/* Holds the numbers of the next chunk, iteration and generation of a session. */
 struct esp_kept_next {
     int chunk, iterations, generations;
     time_t created; /* when the session was created */

@@ -18,7 +18,7 @@ struct export
     struct esp_tokens pieces;
     struct esp_texts names; /* names of gauges in the iterations that were read */
     struct esp_line line;
-    double time; /* the latest time of a written iteration, in seconds */
+    double time; /* time of the last iteration that was written, in seconds */
 };
 
 static const char *piece(void *user, int32_t token, size_t *length)

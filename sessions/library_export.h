@@ -7,8 +7,8 @@
 #include "sessions/library.h"
 
 /* Writes the text of a branch as a recording; -1 means the current text. Kept iterations are
- * written unchanged, and all other tokens are written as prompts. If the text has only the
- * first tokens of an iteration, a rewind event follows that iteration. Returns 0, or a negative
+ * written unchanged, and all other tokens are written as prompts. If the text ends within the
+ * tokens of an iteration, a rewind event follows that iteration. Returns 0, or a negative
  * status with a sentence in err. If the log is damaged, the text before the damage is written,
  * and the status is ESP_E_FORMAT. */
 int esp_library_export(struct esp_library *library, int64_t id, int branch, FILE *file,

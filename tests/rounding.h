@@ -6,7 +6,7 @@
  *
  *   float32               n sums, each rounded to 24 bits: 2^-24 sqrt(n / 2)
  *   BF16 on a tile unit   in addition 2^-18, because an activation is two BF16 numbers
- *   quantised weights     2^-16 of the largest of 32 activations, or 2^-8 if they have 8 bits
+ *   quantised weights     2^-16 of the largest of 32 activations; 2^-8 with 8-bit activations
  *
  * The effect of these errors on the outputs depends on the model. Norms and softmax can enlarge
  * it, and so can a draft head that reads its own output. So the model runs with random errors

@@ -227,7 +227,7 @@ static int softmax(struct esp_rows *rows, const int32_t *which, int count,
                    const struct esp_sampling *sampling)
 {
     int n = rows->vocabulary;
-    /* tokens need to be sorted only if top-k or top-p cuts the distribution */
+    /* tokens need to be sorted only if top-k or top-p is used */
     const bool cut = sampling->top_k > 0 || sampling->top_p < 1;
     for (int i = 0; i < count; i++) {
         double *v = row_of(rows, which[i]), out[MOST], most = -INFINITY, sum = 0, ahead = 0;

@@ -1,11 +1,12 @@
 /* toy.h - a backend for tests. It computes random distributions in double precision instead of
  * running a transformer.
  *
- * A row's distribution is a function of a seed and of the sequence of tokens that the row sees:
- * the tokens of the prefix, then the tokens that the tree mask includes. So a wrong mask,
- * position, cache row or compaction gives a wrong distribution. A test can compute the right
- * distribution with toy_distribution(). The draft's logits are a weighted mean of the target's
- * logits and of other random numbers. The target's logits have the weight `closeness` (0 to 1).
+ * A row's distribution is a function of a seed and of the sequence of tokens to which the row
+ * attends: the tokens of the prefix, then the tokens that the tree mask includes. So a wrong
+ * mask, position, cache row or compaction gives a wrong distribution. A test can compute the
+ * right distribution with toy_distribution(). The draft's logits are a weighted mean of the
+ * target's logits and of other random numbers. The target's logits have the weight `closeness`
+ * (0 to 1).
  */
 #ifndef ESP_TOY_H
 #define ESP_TOY_H
@@ -30,7 +31,7 @@ struct toy {
 void toy_open(struct toy *toy, int vocabulary, int context, int max_nodes,
               unsigned long long seed);
 /* Makes the draft a copy of the target, which drafts in the target's KV cache. A pass of the
- * target then fails if it sees a row of the copy. */
+ * target then fails if it attends to a row of the copy. */
 void toy_join(struct toy *toy);
 /* Gives the draft another vocabulary, which has `vocabulary` tokens. The caller owns the
  * translation. Call this function before you open a session. */

@@ -41,7 +41,7 @@ struct dot_process {
     int input, output, messages[2];
     char said[256]; /* the first line that the helper wrote to standard error */
     bool late;
-    int status; /* from waitpid() */
+    int status; /* the status that waitpid() stored */
 };
 
 static void close_fd(int *fd)

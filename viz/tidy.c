@@ -112,8 +112,8 @@ static int place_children(struct placing *p, int at)
     return status;
 }
 
-/* Turns the rows, which are relative to the parents, into rows of the drawing. Computes the
- * width and height of the drawing. */
+/* Converts the rows of the boxes, which are relative to their parents, into rows of the
+ * drawing. Computes the width and height of the drawing. */
 static void finish(struct esp_tidy_box *box, int count, const struct outline *outline,
                    int *width, int *height)
 {

@@ -11,7 +11,7 @@
  *     no two boxes or edges meet; a leaf is followed by at least one blank column
  *     a parent is in the middle between its first and its last child
  *     children keep their order, and each subtree is as close as possible to the subtree above
- *     equal subtrees are drawn alike everywhere
+ *     equal subtrees look the same everywhere
  */
 #ifndef ESP_TIDY_H
 #define ESP_TIDY_H

@@ -1,4 +1,4 @@
-/* chat_text.c - writes conversations according to the pieces of a format; see chat_format.h. */
+/* chat_text.c - writes the text of a conversation in a chat format; see chat_format.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +56,7 @@ void esp_chat_text_free(struct esp_chat_text *text)
 /* ------------------------------------------------------------------ contents of pieces */
 
 /* Returns the bytes of the character at the start of a text if Python's str.isspace() counts
- * it as white space; 0 if not. */
+ * it as white space. Returns 0 otherwise. */
 static size_t space_at(const char *text, size_t length)
 {
     return length > 0 && *text >= 0x1C && *text <= 0x1F ? 1 : esp_white_space(text, length);

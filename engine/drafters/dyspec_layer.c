@@ -1,10 +1,11 @@
-/* dyspec_layer.c - the tree of dyspec, layer by layer with a threshold (dyspec, alg. 2).
+/* dyspec_layer.c - grows the tree of drafter `dyspec` layer by layer, with a threshold (dyspec,
+ * alg. 2).
  *
  * v and R are defined in dyspec.c. Below each node of a layer, siblings are drawn while v is at
  * least the threshold. Children with a v of at least the threshold form the next layer. If the
- * threshold equals the v of dyspec's last draw, the tree is the same, but needs only one pass
- * per depth. The size is limited: if the draws of a round do not fit, only the draws with the
- * largest v are made, and no other layer follows.
+ * threshold equals the v of the last draw in dyspec.c, both trees are the same, but this one
+ * needs only one pass per depth. The size is limited: if the draws of a round do not fit, only
+ * the draws with the largest v are made, and this layer is the last.
  *
  * The resulting tree depends on the threshold. The threshold 1/N guarantees at least N nodes,
  * but it fills the tree with siblings in its first layers. threshold=0 predicts the threshold
@@ -12,8 +13,8 @@
  * of n nodes changes the logarithm of the threshold by (n / N - 1) / 2, so that trees have N
  * nodes on average. A tree has at most 2 N nodes (alg. 2 has no limit).
  *
- * A round draws one more child for each node of the layer whose v is still large enough. As in
- * dyspec.c, whether to draw depends only on v, never on the drawn token.
+ * A round draws one more child below each node of the layer that still has a large enough v. As
+ * in dyspec.c, whether to draw depends only on v, never on the drawn token.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -27,7 +28,8 @@ static const double FIRST = 4, LEAST = 0.01, MOST = 0.5;
 
 static const struct esp_param params[] = {
     [THRESHOLD] = {"threshold", ESP_REAL, 0, 1, 0,
-                   .help = "draw while the value v is at least this; 0: predicted for N nodes"},
+                   .help = "draw while the value v is at least this; 0: "
+                           "predict it for N nodes"},
     [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 64,
            .help = "maximum number of nodes; with threshold=0 the mean number, at most 2 N"},
     {0},
@@ -156,7 +158,7 @@ static int gauges(const struct esp_draft *d, struct esp_gauge *g)
 
 const struct esp_drafter_ops esp_drafter_dyspec_layer = {
     .name = "dyspec-layer",
-    .summary = "sampled nodes layer by layer, while acceptance is likely enough",
+    .summary = "nodes sampled layer by layer, while acceptance is likely enough",
     .source = "dyspec, alg. 2",
     .differs =
         "trees have a size limit, unlike in alg. 2: if a round of draws would exceed it, "

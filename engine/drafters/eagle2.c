@@ -1,13 +1,14 @@
-/* eagle2.c - a beam of k nodes per depth, then the N best of all nodes (EAGLE-2; salf-talf,
- * app. B).
+/* eagle2.c - expands a beam of k nodes per depth, then chooses the N best of all nodes
+ * (EAGLE-2; salf-talf, app. B).
  *
- * Phase 1 expands, depth by depth, the k nodes of the deepest layer with the highest cumulative
- * q, and gives each its k likeliest children. Phase 2 chooses the N nodes of highest cumulative
- * q for verification. They form a tree, because cumulative q never rises along a path.
+ * Phase 1 runs once per depth. It expands the k nodes of the deepest layer that have the
+ * highest cumulative q: each of them gets its k likeliest children. Phase 2 chooses the N nodes
+ * with the highest cumulative q for verification. They form a tree, because cumulative q never
+ * rises along a path.
  *
  * Here both phases run together: the N best nodes so far are kept at every depth. If a node of
- * the beam is not among them, neither are its children, so it is not expanded. The tree is the
- * same, and the draft computes fewer rows.
+ * the beam is not among them, neither are its children, so it is not expanded. The resulting
+ * tree is the same, and the draft computes fewer rows.
  */
 #include "engine/drafters/drafter.h"
 

@@ -5,8 +5,8 @@
 
 #include "engine/recycled.h"
 
-static const double KEPT = 0.97; /* decay of the counts per tested position */
-static const double WEIGHT = 2;  /* the prior counts as much as guesses with this sum of q */
+static const double KEPT = 0.97; /* the counts are multiplied by this per tested position */
+static const double WEIGHT = 2;  /* the prior weighs as much as guesses with this sum of q */
 static const double MOST = 0.98; /* maximum probability of a guess */
 static const double PRIOR_EXPECTED = 0.9;
 
@@ -35,7 +35,8 @@ static double rate_of(const struct esp_retrieval *r, const struct esp_guess *gue
 
 /* ------------------------------------------------------------------ gathering guesses */
 
-/* Returns the guess with this token below a parent (-1 means the root), or -1 if there is none.
+/* Returns the index of the guess with this token below a parent. Parent -1 means the root.
+ * Returns -1 if there is no such guess.
  */
 static int find_child(const struct esp_retrieval *r, int parent, int32_t token)
 {
@@ -45,8 +46,8 @@ static int find_child(const struct esp_retrieval *r, int parent, int32_t token)
     return i < r->count ? i : -1;
 }
 
-/* Adds a guess whose parent, token, q, class and source are set; there must be room. Returns
- * its index. */
+/* Adds a guess. Its parent, token, q, class and source must be set, and there must be room.
+ * Returns its index. */
 static int add(struct esp_retrieval *r, struct esp_guess guess)
 {
     const struct esp_guess *above = guess.parent < 0 ? NULL : &r->guesses[guess.parent];
@@ -58,8 +59,8 @@ static int add(struct esp_retrieval *r, struct esp_guess guess)
     return r->count++;
 }
 
-/* Adds the tokens of the expected text, beginning with index `from`, as a chain. q, class:
- * values of the first token; next: the class of the other tokens. */
+/* Adds the tokens of the expected text, beginning with index `from`, as a chain. `q` and
+ * `class` belong to the first token; `next` is the class of the other tokens. */
 static void add_expected(struct esp_retrieval *r, const struct esp_expected *e,
                          const struct esp_guess_plan *plan, int from, float q, int class,
                          int next)
@@ -78,7 +79,7 @@ static void add_expected(struct esp_retrieval *r, const struct esp_expected *e,
     }
 }
 
-/* Adds tokens of the expected text, beginning at the pointer. After a difference, begins at the
+/* Adds tokens of the expected text. They begin at the pointer or, after a difference, at the
  * positions where the answer probably continues. */
 static void find_expected(struct esp_retrieval *r, const struct esp_draft *d,
                           const struct esp_guess_plan *plan)
@@ -180,7 +181,8 @@ static void find_recycled(struct esp_retrieval *r, const struct esp_draft *d,
     }
 }
 
-/* Sorts the guesses by falling probability, parents first, and keeps the first `most`. */
+/* Sorts the guesses in order of falling probability, with parents before their children, and
+ * keeps the first `most`. */
 static void sort(struct esp_retrieval *r, int most)
 {
     struct esp_guess sorted[ESP_GUESSES];

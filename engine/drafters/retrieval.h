@@ -5,11 +5,11 @@
  *   - the expected text: the automaton contains it, and a pointer follows it (follow.h);
  *   - recycled tokens: tokens that the target found likely after the same token (recycled.h).
  *     They are also added below guesses of the other sources.
- * If several sources guess the same token below the same parent, they make one guess. Its
- * source is then the first of these: the expected text, the text, recycled tokens. The first
- * two sources depend on several tokens of the context, recycled tokens only on the last token.
- * The guess has the probability that its source gives, because the largest of several estimates
- * would be too high on average.
+ * If several sources guess the same token below the same parent, only one guess is made. Its
+ * source is then the first of these that guessed the token: the expected text, the text,
+ * recycled tokens. The first two sources depend on several tokens of the context, recycled
+ * tokens only on the last token. The guess has the probability that its source gives, because
+ * the largest of several estimates would be too high on average.
  *
  * The relative frequency of a copied token is badly calibrated: far too high after a match of
  * one token that occurred twice, far too low after a match of ten tokens. Therefore a ratio

@@ -1,10 +1,11 @@
 /* quantize.c - writes a model as a GGUF file with weights of another type; see quantize.h.
  *
- * 1. The model is opened and checked, as if it were to be run. It may have any supported
- * format. 2. Every filled slot of its description becomes a tensor of the plan, with a name, a
- * type and an order of rows. 3. The header is made from the plan and the keys. 4. The tensors
- * are read, rounded and written in order; the rounding errors are summed up. 5. The file is
- * renamed to its final name.
+ * 1. The model is opened and checked as for a run. It may have any supported format.
+ * 2. Every filled slot of its description becomes a tensor of the plan, with a name, a type and
+ *    an order of rows.
+ * 3. The header is made from the plan and the keys.
+ * 4. The tensors are read, rounded and written in order; the rounding errors are summed up.
+ * 5. The file is renamed to its final name.
  *
  * Some matrices are small but important, so the mixes of 4 and 5 bits use more bits for them.
  * These are the LM head, the output matrices of recurrent layers, and the value and down
@@ -33,7 +34,7 @@ enum { CHUNK = 8 << 20 /* bytes per write */, MOST_FUSED = 3, PARTS = 64 };
 
 /* Describes a mix of types that users can request: the types of most matrices, of important
  * matrices, of most matrices of experts, and of important matrices of experts. The last member
- * is the number of the mix in general.file_type. */
+ * is the value of general.file_type for the mix. */
 static const struct mix {
     const char *name;
     enum esp_dtype most, important, experts, important_experts;
@@ -78,7 +79,7 @@ struct planned {
 struct quantizing {
     struct esp_model *model, *mtp; /* mtp: the model's MTP layer, or NULL */
     const struct esp_architecture *architecture;
-    /* The part being planned (the model or its MTP layer), its family, and the number of its
+    /* The part being planned (the model or its MTP layer), its family, and the index of its
      * first layer in the file. */
     const struct esp_model *part;
     const struct esp_family *family;
@@ -124,8 +125,8 @@ static size_t size_of(const struct planned *p)
     return (size_t)rows_of(p) * esp_dtype_row_bytes(p->dtype, columns_of(p));
 }
 
-/* Returns `dtype` if the row length is a multiple of its block. Otherwise returns a type with
- * smaller blocks and at least the same precision. */
+/* Returns `dtype` if the row length is a multiple of its block size. Otherwise returns a type
+ * with smaller blocks and at least the same precision. */
 static enum esp_dtype fitting(enum esp_dtype dtype, int columns)
 {
     if (columns % esp_dtype_block(dtype) != 0)
@@ -188,8 +189,8 @@ static int groups_of(const struct esp_model_desc *d, size_t slot, int layer)
                : 0;
 }
 
-/* Plans the order of state heads. They are tiled in GGUF files of Qwen3.5, but not in
- * folders. */
+/* Plans the order of state heads. State heads are tiled in GGUF files of Qwen3.5, but not in
+ * model folders. */
 static void plan_heads(const struct quantizing *q, struct planned *p, size_t slot)
 {
     const struct esp_model_desc *d = &q->model->desc;
@@ -544,8 +545,8 @@ static int write_tensors(struct quantizing *q, const struct esp_writing *w)
 
 /* ------------------------------------------------------------------ the tokenizer */
 
-/* Returns the texts of all tokens joined to one text, with spaces in between. The caller frees
- * it. */
+/* Returns one string with the texts of all tokens, separated by spaces. The caller frees the
+ * string. */
 static char *all_texts(const struct esp_tokenizer *t, size_t *length)
 {
     char *text = NULL;

@@ -21,7 +21,7 @@ struct esp_quantize_report {
     int tokens, other_tokens;
     /* The size of an attention window that other programs do not expect in files of this
      * architecture, or 0 if no layer has one. For texts longer than the window, programs such
-     * as llama.cpp compute something else. */
+     * as llama.cpp compute different results. */
     int ignored_window;
     bool mtp;               /* true: the file has the model's MTP layer, too */
     char mtp_left_out[256]; /* why the file does not have the model's MTP layers, or "" */
@@ -32,8 +32,9 @@ const char *esp_quantize_types(void);
 
 /* Reads `from`, a model folder or a GGUF file, and writes the GGUF file `to`. If writing fails,
  * `to` does not change. If `over` is true, it may replace an existing file. `type` is one of
- * esp_quantize_types(). If the row length of a matrix is not a multiple of the type's block,
- * the matrix gets the next larger type with blocks of 32, or F16. `progress` may be NULL. */
+ * esp_quantize_types(). If the row length of a matrix is not a multiple of the type's block
+ * size, the matrix gets the next larger type with blocks of 32, or F16. `progress` may be
+ * NULL. */
 int esp_model_quantize(const char *from, const char *to, const char *type, bool over,
                        struct esp_quantize_report *report, esp_progress *progress, void *user,
                        char *err, size_t errlen);

@@ -1,5 +1,5 @@
-/* stored.c - keeps the list of a model's tensors, which the readers of file formats fill; see
- * stored.h. */
+/* stored.c - manages the list of a model's tensors. The readers of file formats fill this list;
+ * see stored.h. */
 #include "engine/model/stored.h"
 
 #include <stdio.h>

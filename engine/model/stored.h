@@ -5,7 +5,7 @@
  * every tensor, so a caller may read the whole tensor with the functions of model_desc.h.
  *
  * Files are read, not mapped: if a mapped file is truncated, reading it kills the program
- * (SIGBUS). If a file changes while weights are read, releasing the files reports it.
+ * (SIGBUS). esp_stored_release() returns an error if a file changed while weights were read.
  */
 #ifndef ESP_STORED_H
 #define ESP_STORED_H
@@ -22,7 +22,7 @@ struct esp_stored {
     char type[16]; /* the type's name in the format: "F32", "BF16", "I64", "Q4_K", ... */
     int rank;
     int64_t shape[ESP_MAX_RANK]; /* rows first */
-    size_t begin, end;           /* position of its bytes in the file's data part */
+    size_t begin, end;           /* position of the tensor's bytes in the file's data part */
     struct esp_tensor_file *source;
     size_t offset;    /* position of the tensor's first byte in `source` */
     const char *file; /* path of `source`, for error messages */

@@ -22,7 +22,7 @@ enum kind { OTHER, MARK, INTEGER, STRING, GLOBAL, TUPLE, STORAGE, TENSOR, DICTIO
 
 struct value {
     enum kind kind;
-    int64_t number;   /* INTEGER: value; STORAGE: elements; STRING, GLOBAL: length of `text` */
+    int64_t number;   /* INTEGER: value; STORAGE: elements; STRING, GLOBAL: bytes in `text` */
     const char *text; /* STRING; GLOBAL: "module\nname\n" */
     /* TUPLE: `first` is the index of its first item in machine.items, `items` the number of
      * items. TENSOR: `first` is its index in machine.tensors. STORAGE: `first` is the index of
@@ -221,9 +221,9 @@ static int reduce(struct machine *m)
     return push(m, (struct value){.kind = is_dictionary ? DICTIONARY : OTHER});
 }
 
-/* If the item is a tensor, reports it with its name. A tensor may have several names, but the
- * number of all names is limited. Otherwise a small pickle that repeats a long name could take
- * unlimited memory. */
+/* If the item is a tensor, passes the tensor and its name to found(). A tensor may have several
+ * names, but the number of all names is limited. Otherwise a small pickle that repeats a long
+ * name could take unlimited memory. */
 static int set_item(struct machine *m, const struct value *key, const struct value *item)
 {
     if (key->kind != STRING || item->kind != TENSOR)
@@ -275,7 +275,7 @@ static int drop(struct machine *m, size_t count)
     return ESP_OK;
 }
 
-/* Runs an instruction that is followed by a number of `bytes` bytes. */
+/* Runs an instruction that is followed by an integer of `bytes` bytes. */
 static int step_number(struct machine *m, char code, int bytes)
 {
     uint64_t n;
@@ -423,7 +423,7 @@ static int read_pickle(struct machine *m, struct esp_tensor_file *file)
     m->stack = calloc(m->room + 1, 3 * sizeof *m->stack);
     m->items = m->stack + (m->stack ? m->room : 0);
     m->memo = m->items + (m->stack ? m->room : 0);
-    m->tensor_room = m->room / 16 + 1; /* a tensor takes more than 16 bytes of the pickle */
+    m->tensor_room = m->room / 16 + 1; /* a tensor needs more than 16 bytes of pickle */
     m->tensors = calloc(m->tensor_room, sizeof *m->tensors);
     int status;
     if (!code || !m->stack || !m->tensors) {

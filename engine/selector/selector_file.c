@@ -202,7 +202,7 @@ static bool get(struct reader *r, const char *name, const char *type, size_t len
     if (!tensor)
         complain(r, name, "is missing");
     else if (strcmp(tensor->type, type) != 0 || tensor->end - tensor->begin != length)
-        complain(r, name, "does not have the type or the size that it must have");
+        complain(r, name, "has the wrong type or the wrong size");
     else
         esp_tensor_file_read(tensor->source, tensor->offset, to, length);
     return r->status == ESP_OK;
@@ -255,7 +255,7 @@ static void get_identity(struct reader *r, struct esp_selector *s)
     if (differs(r, "sources", hash))
         r->status =
             esp_fail(r->err, r->errlen, ESP_E_MISMATCH,
-                     "%s was trained for another pair of models; make one for this pair with "
+                     "%s was trained for another pair of models; train one for this pair with "
                      "espalier train selector --verifier %s",
                      r->path, s->rule);
     *hash = '\0';
@@ -278,7 +278,7 @@ static void get_all(struct reader *r, struct esp_selector *s)
     get_floats(r, "first", 1, &first);
     s->first = (int)first;
     if (r->status == ESP_OK && !(first >= 0 && first < ESP_ACTIONS))
-        complain(r, "first", "has a value that is not the number of an action");
+        complain(r, "first", "has a value that is not the index of an action");
     get_matrix(r, &value_part, s->value);
     for (int i = 0; i < ESP_SELECTOR_TENSOR_COUNT; i++) {
         const struct esp_selector_part part = esp_selector_part(&s->shape, i);

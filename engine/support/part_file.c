@@ -1,7 +1,7 @@
-/* part_file.c - keeps a table of names that a signal handler can read; see part_file.h.
+/* part_file.c - manages a table of file names that a signal handler can read; see part_file.h.
  *
  * The state of an entry changes atomically. Only the code that changed it from FREE or NOTED to
- * OWNED may read or write the entry. A handler therefore never sees half a name, even if it
+ * OWNED may read or write the entry. A handler therefore never reads half a name, even if it
  * interrupts this code or runs in another thread.
  */
 #include "engine/support/part_file.h"

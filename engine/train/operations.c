@@ -144,8 +144,8 @@ static void gemm_part(void *arg, int begin, int end, float *scratch)
     p->w->gradients->gemm(&g, scratch);
 }
 
-/* Divides the longer side of the result, because every thread packs the whole matrix of the
- * other side. */
+/* Divides the result among the threads along its longer side, because every thread packs the
+ * whole matrix that belongs to the shorter side. */
 static void multiply(struct esp_workers *w, const struct esp_gemm *g)
 {
     struct product p = {w, g, g->m >= g->n, g->m >= g->n ? LEAST_ROWS : LEAST_COLUMNS};

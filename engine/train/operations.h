@@ -3,8 +3,8 @@
  *
  * Matrices are stored by rows without padding. A linear layer is y = W x + b with W (out, in).
  * For a loss L(y), dx = W^T dy, dW = sum dy x^T and db = sum dy, where the sums go over rows.
- * The way in which a function divides its work does not change any result: results are
- * bit-identical for any number of threads.
+ * Results are bit-identical for any number of threads, because they do not depend on how a
+ * function divides its work.
  */
 #ifndef ESP_TRAIN_OPERATIONS_H
 #define ESP_TRAIN_OPERATIONS_H
@@ -18,8 +18,8 @@ int esp_workers_open(struct esp_workers **workers, int threads, char *err, size_
 void esp_workers_close(struct esp_workers *workers);
 const struct esp_cpu_gradients *esp_workers_gradients(const struct esp_workers *workers);
 
-/* Calls run(arg, begin, end, scratch) for parts that together cover 0..count-1. `scratch`
- * belongs to the thread and has ESP_WORKER_SCRATCH floats or more. */
+/* Calls run(arg, begin, end, scratch) for ranges begin..end-1 that together cover 0..count-1.
+ * `scratch` belongs to the thread and has ESP_WORKER_SCRATCH floats or more. */
 enum { ESP_WORKER_SCRATCH = ESP_GEMM_SCRATCH };
 void esp_workers_share(struct esp_workers *workers, int count,
                        void (*run)(void *arg, int begin, int end, float *scratch), void *arg);

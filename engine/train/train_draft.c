@@ -1,9 +1,9 @@
 /* train_draft.c - trains a draft head or a draft model; see train_draft.h.
  *
- * A step has six parts: (1) read the samples of its pieces, (2) make rows of them, (3) run the
- * network forward, (4) compute the loss and its gradient, (5) run the network backward, (6)
- * update the weights with AdamW. A step depends only on the settings, the weights and its
- * number, so a checkpoint is enough to continue.
+ * A step has six parts: (1) read the samples of its pieces, (2) turn the samples into rows, (3)
+ * run the network forward, (4) compute the loss and its gradient, (5) run the network backward,
+ * (6) update the weights with AdamW. A step depends only on the settings, the weights and the
+ * index of the step, so a checkpoint is enough to continue.
  */
 #include "engine/train/train_draft.h"
 
@@ -187,7 +187,7 @@ static int open_samples(struct training *t)
     };
     if (t->o->length > context)
         return esp_fail(t->err, t->errlen, ESP_E_ARGUMENT,
-                        "pieces of %d tokens are too long: at most %d fit", t->o->length,
+                        "pieces of %d tokens are too long: at most %d tokens fit", t->o->length,
                         context);
     shape.length = shape.length < context ? shape.length : context;
     int status =
@@ -290,7 +290,7 @@ static int run_batch(struct training *t, const int *pieces, int count, struct es
     if (status < 0)
         return esp_fail(t->err, t->errlen, status,
                         status == ESP_E_NUMERIC
-                            ? "the draft's weights are no longer numbers: give a smaller --rate"
+                            ? "the draft's weights became NaN or infinite: lower --rate"
                             : "not enough memory to train");
     if (learn)
         esp_network_backward(&t->network, rows); /* part 5 */

@@ -16,7 +16,8 @@ enum esp_train_stage { ESP_TRAIN_READ, ESP_TRAIN_TARGET, ESP_TRAIN_STEPS, ESP_TR
 
 enum { ESP_TRAIN_DEPTHS = 16 };
 
-/* Says how well draft and target agree on the held-out pieces, at each depth below the text. */
+/* Says how well draft and target agree on the held-out pieces, for drafted tokens of each
+ * depth. */
 struct esp_train_check {
     int epoch; /* number of epochs done; 0 means nothing was checked yet */
     int depths;
@@ -34,11 +35,11 @@ struct esp_train_report {
     int64_t parameters;           /* number of trained parameters */
     const float *loss;            /* (done) loss of each step; NULL in the other stages */
     double rate;                  /* learning rate */
-    struct esp_train_check check; /* the last check */
+    struct esp_train_check check; /* results of the last check */
 };
 
 struct esp_train_options {
-    bool head;          /* true: a draft head; false: a draft model */
+    bool head;          /* true: trains a draft head; false: trains a draft model */
     const char *target; /* model folder */
     const char *draft; /* the draft model to train, or a head to begin with; NULL: a new head */
     const char *output;       /* folder of the new draft */
@@ -66,7 +67,8 @@ int esp_train(const struct esp_train_options *options, char *err, size_t errlen)
 struct esp_train_loss_info {
     const char *name, *summary, *source;
     const char *differs; /* how the loss differs from its source, and why; or "" */
-    bool head, draft;    /* true if the loss can train a draft head, or a draft model */
+    bool head;           /* true: the loss can train a draft head */
+    bool draft;          /* true: the loss can train a draft model */
 };
 /* Fills in entry `index` of the list of losses. Returns false past its end. */
 bool esp_train_loss(int index, struct esp_train_loss_info *info);

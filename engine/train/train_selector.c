@@ -212,7 +212,7 @@ int esp_train_selectors(const struct esp_selector_training *t, char *err, size_t
         *err = '\0';
     if (!t->engine->draft)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "a selector is for a pair: name a draft model with --draft");
+                        "a selector needs a pair of models: name a draft model with --draft");
     if (t->engine->translation.tokens > 0)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "a selector needs two models with the same vocabulary, but %s and %s "

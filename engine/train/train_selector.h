@@ -17,7 +17,7 @@ enum esp_train_step { ESP_TRAIN_TIMES, ESP_TRAIN_SAMPLES, ESP_TRAIN_NETWORK };
 
 struct esp_selector_progress {
     enum esp_train_step step;
-    const char *rule; /* the verifier whose network is trained, or NULL */
+    const char *rule; /* the verifier for which a network is trained, or NULL */
     int done, total;  /* number of pieces of text, or of epochs */
     /* The loss after the last epoch, and the speed on held-out samples: tokens per second
      * divided by the tokens per second of the best static action. NaN means not known. */
@@ -54,7 +54,7 @@ struct esp_selector_training {
 };
 
 /* Trains a selector for each verifier and writes them. Returns 0, or a negative status with a
- * sentence in err (none if it was cancelled). */
+ * sentence in err. There is no sentence if the training was cancelled. */
 int esp_train_selectors(const struct esp_selector_training *training, char *err, size_t errlen);
 
 /* Writes the path of the file of samples. Returns false if it is too long. */

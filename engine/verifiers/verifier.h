@@ -10,10 +10,11 @@
  * is one function, `solve`; all of them share the walk down the tree. Verifiers that decide
  * about whole paths have the function `select` instead.
  *
- * The backend does all arithmetic on whole rows of the vocabulary; a verifier sees only single
- * numbers. If all drafts of a node are drawn from one q, the target's residual after rejected
- * drafts has the form max(0, a p - b q), for all verifiers. The residual is therefore stored as
- * the two numbers a and b, and is written as a row only when a token is drawn from it.
+ * The backend does all arithmetic on whole rows of the vocabulary; a verifier handles only
+ * single numbers. If all drafts of a node are drawn from one q, the target's residual after
+ * rejected drafts has the form max(0, a p - b q), for all verifiers. The residual is therefore
+ * stored as the two numbers a and b, and is written as a row only when a token is drawn from
+ * it.
  */
 #ifndef ESP_VERIFIER_H
 #define ESP_VERIFIER_H
@@ -49,7 +50,7 @@ struct esp_verify {
     double *number;                /* (2, record) scratch memory for backend calls */
     double *weight;                /* (record) scratch memory for weights of nodes */
     struct esp_residual *residual; /* (record) scratch memory for residuals of nodes */
-    int32_t *next;                 /* (record) scratch memory for an order of nodes */
+    int32_t *next;                 /* (record) scratch memory for one index per node */
 
     /* The verifier sets path, path_length, bonus and bonus_u. */
     int32_t *path; /* (capacity) accepted nodes, beginning with a child of the root */
@@ -66,7 +67,7 @@ struct esp_verify {
 
     bool explain;                     /* the formulas are evaluated before the verifier runs */
     struct esp_tree_measure *measure; /* NULL, or receives p and q of the nodes */
-    double explained_seconds; /* seconds that explain and measure took in the last run */
+    double explained_seconds; /* time for `explain` and `measure` in the last run, in seconds */
     struct esp_arrays arrays; /* owns the arrays above */
 };
 
@@ -89,7 +90,7 @@ struct esp_verifier_ops {
     unsigned preferred;  /* the draws in `lossless` for which this verifier is the default */
     bool greedy;         /* true: for temperature 0, with any draws; false: for temperatures
                             above 0 */
-    bool single_path;    /* exact only if no node has two children */
+    bool single_path;    /* true: the verifier is exact only if no node has two children */
     bool without_q;      /* the verifier needs no draft probabilities */
     const char *formula, *numbers, *where; /* see struct esp_item */
 
@@ -135,13 +136,13 @@ int esp_verify_keep_scores(struct esp_verify *verify, int node);
 
 /* Runs a verifier on a tree: sets path and bonus, and records the outcome of the tests in the
  * nodes. On failure the path is empty and bonus is -1. Returns ESP_E_NUMERIC if a logit that
- * matters is NaN or +Inf. */
+ * affects the result is NaN or +Inf. */
 int esp_verify_run(struct esp_verify *verify, const struct esp_verifier_ops *ops);
 
 /* ------------------------------------------------------------------ shared by verifiers */
 
-/* Turns the rows of p that have children into probabilities and fills in p of all drafted
- * nodes, in the tree and in p_of. with_q: also fills in q_of. */
+/* Turns the rows of p into probabilities for nodes that have children. Fills in p of all
+ * drafted nodes, both in the tree and in p_of. If with_q is true, also fills in q_of. */
 int esp_verify_probabilities(struct esp_verify *verify, const struct esp_sampling *sampling,
                              bool with_q);
 
@@ -183,14 +184,15 @@ int esp_residual_remove(struct esp_verify *verify, int node, int child,
 int esp_verify_keep_end(struct esp_verify *verify, int node);
 
 /* Ends a select(): the path from the root to `node` is accepted, and the bonus token is drawn
- * from the target's residual after it. */
+ * from the target's residual after `node`. */
 int esp_verify_end(struct esp_verify *verify, int node, const struct esp_residual *residual);
 
 /* Returns alpha*: the largest probability with which a token that follows p can be one of k
  * independent draws from q. p, q: (n). Returns NaN if there is no memory. */
 double esp_acceptance_ceiling(const double *p, const double *q, int n, int k);
 
-/* Sets p to norm((p - q)+), unless that is 0 everywhere. Used by the formulas. p, q: (n). */
+/* Sets p to norm((p - q)+). Does nothing if (p - q)+ is 0 everywhere. The formulas use this
+ * function. p, q: (n). */
 void esp_formula_refuse(double *p, const double *q, int n);
 
 #endif

@@ -1,8 +1,8 @@
 /* cache.c - stores the keys and values of a text, and the buffers of a forward pass.
  *
  * Keys are stored in blocks of 16 rows, (head_dim, 16 rows) each, and values row by row;
- * attention.c says why. Both are float32. All memory of a forward pass is allocated here,
- * once.
+ * attention.c says why. Both are float32. All memory that a forward pass uses is allocated
+ * once, in this file.
  */
 #include "kernels/batch.h"
 #include "kernels/cpu/cpu.h"

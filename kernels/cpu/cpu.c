@@ -91,7 +91,7 @@ static bool has_c(void)
     return true;
 }
 
-/* The instruction sets, from the best to the worst. */
+/* Lists the instruction sets, the best first. */
 static const struct {
     const char *name;
     const struct esp_cpu_isa *isa;

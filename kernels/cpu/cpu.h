@@ -1,4 +1,4 @@
-/* cpu.h - the structs and functions that the files of the CPU backend share.
+/* cpu.h - declares the structs and functions that the files of the CPU backend share.
  *
  * backend.c opens the backend, cpu.c chooses an instruction set, weights.c loads a model,
  * pack.c packs its matrices, cache.c stores keys and values, forward.c runs a batch through the
@@ -33,7 +33,7 @@ struct esp_cpu_backend {
     struct esp_ranks *ranks; /* the group of ranks that this process belongs to, or NULL */
     struct esp_rank_options rank_options;
     double read_rates[ESP_MAX_RANKS]; /* measured memory read rate of each rank, in bytes/s */
-    int last_id;                      /* last number given to weights or caches of the ranks */
+    int last_id;                      /* the id last given to weights or a cache of the ranks */
     double start_seconds;             /* time to start the ranks and load their models */
     struct esp_cpu_weights *divided;  /* the last weights that were divided; see next_divided */
 };
@@ -64,17 +64,18 @@ struct esp_cpu_weights {
     struct esp_tensor embedding;
     struct esp_tensor position_embedding; /* a copy; has no data if the model has none */
     const struct esp_packed *embedding_head;
-    bool split;                    /* products need vectors that are split into BF16 parts */
-    bool cut, cut_bytes;           /* a product needs quantised vectors; cut_bytes: of 8 bits */
+    bool split;                    /* true: products need vectors split into BF16 parts */
+    bool cut;                      /* true: a product needs quantised vectors */
+    bool cut_bytes;                /* true: a product needs vectors quantised to 8 bits */
     unsigned block_types;          /* bit t is set if a matrix has the quantised type t */
-    double work_layers, work_head; /* multiply-adds for one row */
+    double work_layers, work_head; /* multiply-adds for a row: in all layers; in the LM head */
     void *memory;
     /* NULL if there is no memory limit. */
     struct esp_cpu_stream *stream;
     char *packing; /* (threads, packing_bytes) for esp_cpu_pack_stored() */
     size_t packing_bytes;
-    /* The plan, the number of this rank, and the number that orders use for these weights. If
-     * the weights are not divided among ranks, these are NULL and 0. */
+    /* The plan, the index of this rank, and the id of these weights in orders to ranks. If the
+     * weights are not divided among ranks, these are NULL and 0. */
     const struct esp_rank_plan *plan;
     int rank, id;
     /* Only in rank 0: the previous weights in the list of divided weights, and the description
@@ -115,12 +116,12 @@ struct esp_cpu_cache {
     float *routed;                /* (max_batch, experts, padded) logits, then weights */
     int32_t *chosen;              /* (max_batch, experts_used) the experts that a row chose */
     int32_t *choosers;            /* (max_batch) the rows that chose an expert */
-    struct esp_vectors expert_in; /* (max_batch, hidden) the input of these rows */
-    float *expert_out;            /* (max_batch, hidden) the expert's output for these rows */
+    struct esp_vectors expert_in; /* (max_batch, hidden) the inputs of those rows */
+    float *expert_out;            /* (max_batch, hidden) the expert's outputs for them */
     struct esp_vectors joined;    /* (max_batch, widest) inputs joined into one vector */
     float *scores;                /* (threads, ESP_QUERIES, blocks * 16) */
     int32_t *extra;               /* (threads, ESP_QUERIES, rows) */
-    int32_t *wanted;              /* (max_batch) batch rows whose logits are wanted */
+    int32_t *wanted;              /* (max_batch) batch rows that need logits */
     int32_t *wanted_at;           /* (max_batch) their rows in the logits matrix */
     int32_t *going;               /* (max_batch) rows that need the whole last layer */
     /* For divided weights: an order to the ranks and, in ranks other than 0, this rank's part

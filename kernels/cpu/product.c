@@ -9,7 +9,7 @@
 
 enum { ROWS = 4, COLUMNS = 8 };
 
-/* Computes parts at the edges of c that are smaller than a tile. */
+/* Computes the parts at the edges of c that are smaller than a tile. */
 static void plain(double *c, const struct esp_strided *a, const double *b, int row, int rows,
                   int column, int columns, int n, int k)
 {

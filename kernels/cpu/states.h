@@ -1,4 +1,5 @@
-/* states.h - the states of recurrent layers, and the updates that are not part of them yet.
+/* states.h - stores the states of recurrent layers, and the updates that have not been added to
+ * the states yet.
  *
  * kernels/state_plan.h says which rows read which state. The value columns of a state do not
  * depend on each other, so the work is divided into blocks of 16 columns of a head. For each
@@ -59,7 +60,7 @@ static inline size_t esp_states_stride(const struct esp_cpu_states *s)
     return s->width + 2 * s->rates + s->keys + s->values;
 }
 
-/* Returns the input and update in slot `slot`, for recurrent layer number `place`. */
+/* Returns the input and update in slot `slot`, for the recurrent layer with index `place`. */
 static inline float *esp_states_input(const struct esp_cpu_states *s, int place, int slot)
 {
     return s->inputs +

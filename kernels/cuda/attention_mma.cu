@@ -1,10 +1,11 @@
-/* attention_mma.cu - tree attention on tensor cores, for default mode.
+/* attention_mma.cu - computes tree attention on tensor cores, in the default mode (without
+ * --exact).
  *
  * A block processes 16, 64 or 128 queries of one key/value head, and a share of the keys
  * ("split-KV"). A query is one head of one row of the batch. A tile is a group of neighbouring
  * rows of the cache. The tiles of the prefix come first, then the tiles of the rows after the
- * prefix. A query sees only those rows after the prefix that are in its mask. One word of the
- * mask covers a whole tile. While a tile is computed, the next one is copied to shared
+ * prefix. A query attends to a row after the prefix only if that row is in its mask. One word
+ * of the mask covers a whole tile. While a tile is computed, the next one is copied to shared
  * memory. Scores and sums are float32. Queries and weights are rounded to the type of the
  * cache, because tensor cores need this type. The algorithm is "FlashAttention-2" (Dao 2023).
  * The tree mask is from "SpecInfer" (Miao et al. 2024, section 4.2), and is stored as bits.
@@ -30,7 +31,7 @@ enum { INSTRUCTIONS_FEW = 350, INSTRUCTIONS_MANY = 560 };
 template <typename T, int DIM, int WARPS_HIGH> struct tiling {
     static const int KEYS = DIM <= 128 ? 64 : 32;             /* keys in a tile */
     static const int ACROSS = WARPS_HIGH > 1 ? 1 : KEYS / 16; /* warps that share the keys */
-    static const int EACH = KEYS / ACROSS;                    /* keys of a tile for a warp */
+    static const int EACH = KEYS / ACROSS;                    /* keys of a tile per warp */
     static const int ROWS = 16 * WARPS_HIGH;                  /* queries in a block */
     static const int THREADS = ESP_WARP * WARPS_HIGH * ACROSS;
     static const int BLOCKS = WARPS_HIGH > HIGH ? 1 : 2; /* blocks per multiprocessor */
@@ -40,8 +41,8 @@ template <typename T, int DIM, int WARPS_HIGH> struct tiling {
     static const size_t BYTES = (ROWS * STRIDE + STAGES * 2 * TILE) * sizeof(T);
 };
 
-/* Divides the cache rows that a pass sees into tiles: first the rows of the prefix, and then
- * the rows after it. */
+/* Divides the cache rows to which a pass attends into tiles: first the rows of the prefix, and
+ * then the rows after the prefix. */
 struct tiles {
     /* keys: number of keys in a tile. prefix: number of cache rows of the prefix. end: number
      * of all cache rows. */
@@ -76,11 +77,11 @@ static __device__ __forceinline__ int tiles_each(const struct tiles &t, int shar
     return (t.all + shares - 1) / shares;
 }
 
-/* The cache rows that a query sees: rows from..end-1. Of the rows after the prefix, it sees
- * only those in its mask. */
+/* The cache rows to which a query attends: rows from..end-1. It attends to rows after the
+ * prefix only if they are in its mask. */
 struct sight {
     int from, end;
-    const uint64_t *mask; /* NULL means that the query sees all rows from..end-1 */
+    const uint64_t *mask; /* NULL: the query attends to all rows from..end-1 */
 };
 
 static __device__ struct sight sight_of(const struct esp_cuda_arrays &at,
@@ -102,7 +103,7 @@ static __device__ struct sight sight_of(const struct esp_cuda_arrays &at,
     return s;
 }
 
-/* Returns which keys of a tile a query sees, as one bit per key. */
+/* Returns to which keys of a tile a query attends, as one bit per key. */
 static __device__ __forceinline__ uint64_t seen_of(const struct sight &s, const struct tiles &t,
                                                    int tile)
 {
@@ -111,7 +112,7 @@ static __device__ __forceinline__ uint64_t seen_of(const struct sight &s, const 
     if (stop <= start || stop <= s.from)
         return 0;
     if (tile >= t.of_prefix && s.mask) {
-        const int first = start - t.prefix; /* number of the tile's first bit in the mask */
+        const int first = start - t.prefix; /* index of the tile's first bit in the mask */
         bits = s.mask[first / 64] >> first % 64;
     }
     if (stop - start < 64)
@@ -119,7 +120,7 @@ static __device__ __forceinline__ uint64_t seen_of(const struct sight &s, const 
     return s.from > start ? bits >> (s.from - start) << (s.from - start) : bits;
 }
 
-/* Begins to copy a tile of keys or values, without row `fresh` and all later rows. */
+/* Begins to copy a tile of keys or values, except row `fresh` and all later rows. */
 template <typename T, int DIM, int WARPS_HIGH>
 static __device__ __forceinline__ void load(T *to, const T *from, int start, int stop,
                                             int fresh, int width)
@@ -168,8 +169,8 @@ begin_tile(const struct esp_cuda_arrays &at, const struct esp_cuda_attend<T> &a,
     esp_cuda_make_keys(at, a, blockIdx.x, start, stop, to, to + Z::TILE, Z::STRIDE, DIM);
 }
 
-/* The sums of a lane for its two queries. Of the warp's 16 queries, these are numbers lane / 4
- * and lane / 4 + 8. */
+/* The sums of a lane for its two queries, which have the indices lane / 4 and lane / 4 + 8
+ * among the warp's 16 queries. */
 template <int DIM> struct sums {
     float out[DIM / 8][4], top[2], weight[2];
 };
@@ -302,8 +303,8 @@ static __device__ void write_sums(const struct esp_cuda_attend<T> &a,
     }
 }
 
-/* Joins the sums of the warps of a block that has 16 queries, because these warps have
- * processed different keys. `room`: shared memory, for (ACROSS, 16, DIM + 2) floats. */
+/* Joins the sums of the warps in a block of 16 queries. These warps have processed different
+ * keys of the same queries. `room`: shared memory, for (ACROSS, 16, DIM + 2) floats. */
 template <typename T, int DIM, int WARPS_HIGH>
 static __device__ void
 join_warps(const struct esp_cuda_arrays &at, const struct esp_cuda_attend<T> &a,
@@ -337,7 +338,7 @@ join_warps(const struct esp_cuda_arrays &at, const struct esp_cuda_attend<T> &a,
                 top == -INFINITY ? 0.0f : exp2f(room[(16 * i + row) * width + DIM] - top);
         float *to = esp_cuda_place(a, q, share);
         for (int d = threadIdx.x; d <= DIM; d += Z::THREADS) {
-            const int from = d < DIM ? d : DIM + 1; /* column of a sum, or of the weight */
+            const int from = d < DIM ? d : DIM + 1; /* column of sum d, or of the weight */
             float sum = 0.0f;
             for (int i = 0; i < Z::ACROSS; i++)
                 sum = fmaf(room[(16 * i + row) * width + from], shrink[i], sum);
@@ -351,9 +352,9 @@ join_warps(const struct esp_cuda_arrays &at, const struct esp_cuda_attend<T> &a,
     }
 }
 
-/* Writes the block's queries to shared memory as T, with zeros beyond the width and where there
- * is no query. A warp loads several queries at the same time, so that it waits for memory only
- * once. */
+/* Writes the block's queries to shared memory as T. Columns after the width of a head and rows
+ * without a query become zero. A warp loads several queries at the same time, so that it waits
+ * for memory only once. */
 template <typename T, int DIM, int WARPS_HIGH>
 static __device__ void load_queries(const struct esp_cuda_arrays &at,
                                     const struct esp_cuda_attend<T> &a, bool sinks, int base,
@@ -380,8 +381,8 @@ static __device__ void load_queries(const struct esp_cuda_arrays &at,
     }
 }
 
-/* Narrows the range of tiles begin..end-1 to the tiles that at least one query of the block
- * sees. */
+/* Narrows the range of tiles begin..end-1 to the tiles to which at least one query of the block
+ * attends. */
 template <typename T, int ROWS>
 static __device__ void clip(const struct esp_cuda_arrays &at,
                             const struct esp_cuda_attend<T> &a, const struct tiles &t, int base,
@@ -427,7 +428,7 @@ static __device__ __forceinline__ void attend(const struct esp_cuda_arrays &at,
         const int index = base + 16 * high + lane / 4 + 8 * i;
         query[i] = esp_cuda_find_query(at, a, blockIdx.x, index);
         sight[i] = sight_of(at, query[i], sinks);
-        if (query[i].length == 0) /* no query: its sums are not used, so it needs no mask */
+        if (query[i].length == 0) /* there is no query, and no mask is needed */
             sight[i].end = INT_MAX;
         sums.top[i] = -INFINITY;
         sums.weight[i] = 0.0f;
@@ -462,7 +463,7 @@ static __device__ __forceinline__ void attend(const struct esp_cuda_arrays &at,
         __syncthreads();
     }
 #pragma unroll
-    for (int i = 0; i < 2; i++) { /* each of a query's four lanes holds a part of its weight */
+    for (int i = 0; i < 2; i++) { /* the weight of a query is the sum over four lanes */
         sums.weight[i] += __shfl_xor_sync(ESP_ALL_LANES, sums.weight[i], 1);
         sums.weight[i] += __shfl_xor_sync(ESP_ALL_LANES, sums.weight[i], 2);
     }
@@ -473,8 +474,8 @@ static __device__ __forceinline__ void attend(const struct esp_cuda_arrays &at,
                                        reinterpret_cast<float *>(staged));
 }
 
-/* Tells esp_cuda_join_queries() how many parts a query has. The number is the same for all
- * queries. */
+/* Tells esp_cuda_join_queries() how many shares were computed for a query. The number is the
+ * same for all queries. */
 struct shares {
     static const bool EXP2 = true;
     int count;

@@ -1,4 +1,4 @@
-/* one_row.cu - products of one row with quantised weights.
+/* one_row.cu - computes products of one row with quantised weights.
  *
  * blocks.cu uses tensor cores, which multiply eight rows at a time. For a single row, seven
  * eighths of that work would be wasted. So here a lane unpacks bytes and multiplies them with
@@ -121,7 +121,7 @@ static __global__ void __launch_bounds__(THREADS, tiling<D>::BLOCKS)
                                    warp + i * F::UNITS * WARPS, WARPS);
         esp_copy_group();
     }
-    esp_wait_previous(); /* weights are copied before this, because no kernel writes them */
+    esp_wait_previous(); /* copying weights need not wait for this, as no kernel writes them */
     int stage = 0, next = Z::STAGES - 1;
     for (int unit = warp; unit < a.units; unit += F::UNITS * WARPS) {
         const int ahead = unit + (Z::STAGES - 1) * F::UNITS * WARPS;

@@ -18,8 +18,8 @@
 struct esp_cuda_heads {
     const float *qkv; /* (rows, qkv_width) queries, keys and values of all heads */
     size_t qkv_width;
-    /* (rows + 1, half) cosines and sines. Row number `sinks_row`, which is the last row, is for
-     * queries that attend to the attention sinks of a window. */
+    /* (rows + 1, half) cosines and sines. The last row, `sinks_row`, is for queries that attend
+     * to the attention sinks of a window. */
     const float2 *rotation;
     int sinks_row;
     /* The weights of the norms: (head_dim), or (heads, head_dim) if all heads are normalised
@@ -49,8 +49,8 @@ struct esp_cuda_head {
     }
 };
 
-/* Finds head number[i] among the queries or keys of row[i], for i < N. All lanes of a warp must
- * call this. */
+/* For each i < N, finds the head with index number[i] among the queries or keys of row[i]. All
+ * lanes of a warp must call this. */
 template <int N>
 static __device__ __forceinline__ void
 esp_cuda_find_heads(const struct esp_cuda_heads &a, const int row[N], const int number[N],

@@ -1,4 +1,4 @@
-/* softmax_parts.cu - computes softmax of few long rows. Each step is a launch with one block
+/* softmax_parts.cu - computes softmax of a few long rows. Each step is a launch with one block
  * for each part of a row.
  *
  * If one block computed all exponentials of a long row, the rest of the device would be idle.
@@ -11,7 +11,7 @@
 enum {
     PART_THREADS = 256,
     ROW_THREADS = 1024,
-    PARTS_LEAST = 4, /* a row with fewer parts takes no longer in one launch */
+    PARTS_LEAST = 4, /* for rows with fewer parts, one launch is just as fast */
 };
 
 namespace
@@ -103,8 +103,8 @@ static __global__ void __launch_bounds__(ROW_THREADS) search(From from, bool mas
     }
 }
 
-/* Turns logits into exponentials. If `lower` is true, the result is 0 for ranks above the
- * cut. Then computes the total of the row. */
+/* Turns logits into exponentials. If `lower` is true, the result is 0 for ranks above the last
+ * selected rank. Then computes the total of the row. */
 template <class From>
 static __global__ void __launch_bounds__(PART_THREADS) add_up(From from, bool lower)
 {

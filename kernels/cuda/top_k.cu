@@ -1,12 +1,13 @@
 /* top_k.cu - finds the k largest values of each row, in descending order.
  *
- * For the few values that a tree needs (k up to 64), a block has 4096 values in registers, as
- * ranks (rank.h). First it finds the best value of each thread. The k-th best of these values
- * is the limit. It is not better than the k-th best of all values, so the k best values are all
- * at least as good as the limit. The candidates are the values that are at least as good:
- * slightly more than k, and at most 1024. The position of a candidate in the result is the
- * number of better candidates. A long row is divided into parts of 4096 values, and the last
- * block of the row to finish does the same with the results of the parts.
+ * For the few values that a tree needs (k up to 64), a block keeps 4096 values in registers, in
+ * the form of ranks (rank.h). First it finds the best value of each thread. The k-th best of
+ * these values is the limit. It is not better than the k-th best of all values, so the k best
+ * values are all at least as good as the limit. The candidates are all values that are at least
+ * as good as the limit. There are slightly more than k candidates, and at most 1024. The
+ * position of a candidate in the result is the number of better candidates. A long row is
+ * divided into parts of 4096 values, and the last block of the row to finish does the same with
+ * the results of the parts.
  *
  * For larger k, a radix search finds the last rank that is selected, and a bitonic sort
  * (Batcher 1968) orders the values up to this rank.
@@ -49,8 +50,8 @@ static __device__ int place_of(uint64_t rank, const uint64_t *ranks, int count)
 
 /* Writes the k best of the block's ranks to room->best. If there are fewer than k, ESP_NO_RANK
  * follows them. The limit is the k-th best of the best ranks of groups of 1, 2 or 4 threads.
- * There are at least 4 k groups, so only a few ranks besides the k best are better than the
- * limit. */
+ * There are at least 4 k groups, so only a few ranks that are not among the k best are better
+ * than the limit. */
 static __device__ void find_best(const uint64_t *rank, int k, struct few_room *room)
 {
     const int thread = threadIdx.x, together = k <= 8 ? 4 : k <= 16 ? 2 : 1;

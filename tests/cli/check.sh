@@ -41,5 +41,5 @@ check "generate --json says that a pair is lossless" grep -q '"lossy":	false' "$
 $gen --temp 0.8 --verifier greedy:lossy=allow --json >"$work/json"
 check "generate --json says that a pair is lossy" grep -q '"lossy":	true' "$work/json"
 $gen --temp 0.8 --verifier swor:lossy=allow --stats >"$work/out" 2>"$work/err"
-check "statistics name the verifier and say LOSSY" grep -q 'verifier .*swor.*LOSSY' "$work/err"
+check "the statistics name the lossy verifier and say LOSSY" grep -q 'verifier .*swor.*LOSSY' "$work/err"
 finish

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests tests/figures/run, which makes all tables and figures of the papers. To be fast, this test generates only a few tokens
-# for each of them.
+# Tests tests/figures/run, which makes all tables and figures of the papers. To be fast, this test generates
+# only a few tokens for each table and figure.
 . tests/shell.sh
 count=$(ls sessions/suites/*.suite | wc -l)
 # The test uses the built-in draft model instead of every draft head.

@@ -61,7 +61,7 @@ for family in lfm2 qwen3-5 granite-hybrid; do
     check "$family: a pass over a tree reads the recurrent states once" test "$(figure state_bytes_read "$work/json")" = "$passes"
     written=$(($(figure state_bytes_written "$work/json") / $(figure state_bytes "$work/inspected")))
     check "$family: generating 60 tokens writes the states at most 8 times" test "$written" -ge 1 -a "$written" -le 8
-    check "$family: copies of the states for each row would take more than twice the bytes that passes read" test "$(figure state_bytes_copies "$work/json")" -gt $((2 * passes))
+    check "$family: copying the states for each row would move more than twice the bytes that passes read" test "$(figure state_bytes_copies "$work/json")" -gt $((2 * passes))
     for drafter in dynatree:cache=rebuild linear:cache=rebuild fixed:root=draft; do
         check "$family: $drafter gives the text of plain decoding" \
             test "$(generate "$model" --draft "$draft" --drafter $drafter)" = "$plain"
@@ -107,7 +107,7 @@ for family in qwen3-next nemotron-h nemotron-h-moe lfm2-moe; do
         check "$family: $drafter gives the text of plain decoding" \
             test "$(generate "$model" --draft "$work/$family.gguf" --drafter "$drafter")" = "$plain"
     done
-    check "$family: a drafter does not change the text of the 4-bit file" \
+    check "$family: a drafter does not change the text that the 4-bit file generates" \
         test "$(generate "$work/$family.gguf" --drafter ar)" = "$(generate "$work/$family.gguf" --drafter suffix)"
     check_gpu "$family" "$model" "$work/$family.gguf"
 done
@@ -117,7 +117,7 @@ test "${ESPALIER_CUDA_PLUGIN:-}" = none ||
         env ESPALIER_EMU_DEVICES=2 ESPALIER_CUDA_PLUGIN="${ESPALIER_CUDA_PLUGIN:-$BUILD/emu/libespalier-cuda.so}" \
         $ESPALIER generate -p A -n 2 --backend cuda --ranks 2 --context 60 --target "$work/lfm2"
 
-# If the target's files contain an MTP layer, this layer must draft by default, and if --draft names it.
+# If the target's files contain an MTP layer, this layer must draft by default, and also if --draft names it.
 own=$work/mtp
 mkdir "$own" && cp tests/vectors/heads/mtp-qwen3-5/* "$own" && tokenizer >"$own/tokenizer.json"
 sed -i "s/\"eos_token_id\": 2/\"eos_token_id\": 96/" "$own/config.json"
@@ -136,9 +136,9 @@ window="--window 24 --sinks 3"
 check "in a window, trees of the MTP layer give the text of plain decoding" test "$(generate "$own" $window --drafter ar)" = \
     "$(generate "$own" $window --draft mtp --drafter dynatree)"
 $ESPALIER list models "$own" >"$work/list"
-check "the list of models has the MTP layer" grep -q '^mtp .* MB  qwen3_5_text BF16  *its MTP layer' "$work/list"
+check "the list of models shows the MTP layer" grep -q '^mtp .* MB  qwen3_5_text BF16  *its MTP layer' "$work/list"
 check "the list of models says that the MTP layer fits as a draft" sh -c "grep -A 2 '^mtp ' '$work/list' | grep -q 'fits as a draft'"
-check "for a model without an MTP layer, the list of models has no mtp" sh -c "! $ESPALIER list models '$work/qwen3-5' | grep -q '^mtp '"
+check "for a model without an MTP layer, the list of models does not show mtp" sh -c "! $ESPALIER list models '$work/qwen3-5' | grep -q '^mtp '"
 check "inspect names the MTP layer" sh -c "$ESPALIER inspect '$own' --backend cpu | grep -q 'MTP layer .*--draft mtp'"
 check "inspect says that the target and its MTP layer fit" sh -c \
     "$ESPALIER inspect '$own' mtp --backend cpu | grep -q 'pair fits  *yes: vocabulary and hidden states'"
@@ -167,10 +167,10 @@ check "the quantised file of a model without an MTP layer has no MTP layer" test
 plain8=$(generate "$work/mtp.gguf" --draft none)
 cp tests/vectors/gguf/mtp-qwen3-5-alone.gguf "$work/mtp-other.gguf"
 printf GGUF >"$work/mtp-a.gguf"
-check "an MTP layer in a separate file drafts for the GGUF file beside it" test "$(own=$work/mtp.gguf && drafts)" = mtp
+check "an MTP layer in a separate file drafts for a GGUF file in the same folder" test "$(own=$work/mtp.gguf && drafts)" = mtp
 check "drafts of an MTP layer in a separate file do not change the text" test "$(generate "$work/mtp.gguf" --draft mtp --drafter dynatree)" = "$plain8"
 check "if --draft names the file of an MTP layer, its drafts do not change the text" test "$(generate "$work/mtp.gguf" --draft "$work/mtp-other.gguf" --drafter linear)" = "$plain8"
-check "the list of models has the MTP layer in the separate file" sh -c "$ESPALIER list models '$work/mtp.gguf' | grep -A 2 '^mtp ' | grep -q 'fits as a draft'"
+check "the list of models shows the MTP layer in the separate file" sh -c "$ESPALIER list models '$work/mtp.gguf' | grep -A 2 '^mtp ' | grep -q 'fits as a draft'"
 check "an MTP file alone is refused as a target" fails 1 "mtp-other.gguf is a draft head (mtp) and needs a target" \
     generate "$work/mtp-other.gguf"
 LC_ALL=C sed -i 's/mtp\.norm\.weight/mtp.form.weight/' "$own/model.safetensors"

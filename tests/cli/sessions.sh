@@ -10,7 +10,7 @@ library=$XDG_STATE_HOME/espalier/sessions.db
 sessions="$ESPALIER sessions"
 quiet="--no-config --seed 1 --temp 0 -n 20"
 
-check "before the first session, 'sessions' says that none are kept" fails 1 "no sessions are kept: there is no $library" $sessions
+check "before the first session, 'sessions' says that none are kept" fails 1 "no sessions are kept: $library does not exist" $sessions
 
 # This session has a text, a branch from the second likeliest token, a branch from typed words, and another text after :clear.
 play "size 80x24

@@ -19,9 +19,9 @@ script looks at the loop that has both asynchronous copies (cp.async, which load
                  several lanes read is counted once for each lane
     stalls       points in an iteration at which the loop waits for a load that `loaded` includes
 
-From compute capability 7.0 on, an instruction has 128 bits, and the highest bits are a control word. The three bits from
-bit 110 on name the barrier that the instruction sets (7: none). The six bits from bit 116 on are the set of barriers that
-it waits for.
+From compute capability 7.0 on, an instruction has 128 bits, and the highest bits are a control word. Bits 110 to 112
+give the barrier that the instruction sets (7: none). Bits 116 to 121 are the set of barriers for which the instruction
+waits.
 """
 import os
 import re
@@ -148,8 +148,8 @@ def copies_of(name):
 
 
 def usual(loop, most):
-    """Returns how many instructions the shortest iteration with `most` copies has. If no iteration has so many copies,
-    the iterations with the most copies are used instead."""
+    """Returns how many instructions the shortest iteration with `most` copies has. If none has that many
+    copies, the iterations with the most copies are used instead."""
     place = {i.address: number for number, i in enumerate(loop)}
     least = [{} for _ in loop] + [{0: 0}]  # for each instruction and number of copies: the fewest instructions to the end
     for number in range(len(loop) - 1, -1, -1):

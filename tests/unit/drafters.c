@@ -81,7 +81,7 @@ static void plain(const struct toy *toy, int length, int32_t *text)
 }
 
 /* Checks that a reason is recorded for every cut node and for every verified leaf, and that the
- * tree observes its limits. */
+ * tree stays within its limits. */
 static void check_record(const struct drafting *d, const char *what)
 {
     const struct esp_iteration *it = &d->session->iteration;
@@ -387,8 +387,8 @@ TEST(assisted_follows_success)
 }
 
 /* Finds all guesses with a simple search: every place where the last n tokens of the text occur
- * earlier, for the largest possible n. A guess copies the tokens that follow such a place.
- * If they reach the end of the text, the guess copies from its own beginning. */
+ * earlier, for the largest possible n. A guess copies the tokens after one of these places. If
+ * it reaches the end of the text, it continues by copying from its own beginning. */
 static int guesses(const int32_t *text, int length, int longest, int depth, int32_t guess[][16])
 {
     for (int n = longest; n > 0; n--) {

@@ -83,7 +83,7 @@ static void check_two_paths(const char *drafter, double temperature)
 TEST(paths_are_drawn_independently)
 {
     check_two_paths("iid:K=2,L=2", 1);
-    /* at temperature 0 of the target, the draft samples at its own temperature */
+    /* if the target's temperature is 0, the draft samples at its own temperature */
     check_two_paths("iid:K=2,L=2", 0);
     check_two_paths("delayed:K=2,L1=0,L2=2", 1);
     check_two_paths("specinfer:expansion=2.1,draws=iid", 0);
@@ -376,8 +376,8 @@ TEST(dyspec_draws_in_descending_order_of_v)
 
 /* A draw that dyspec could make. If the drafted tree has this draw, the draw's R is that of
  * the drawn node. Otherwise the draw's R is random. best_sum() returns the largest sum of v
- * over `left` draws that form a tree: if a draw is in the set, then so are the draws of its
- * parent and of its earlier sibling. The sum is the expected number of accepted tokens,
+ * over `left` draws that form a tree. A tree that contains a draw also contains the draws of
+ * its parent and of its earlier sibling. The sum is the expected number of accepted tokens,
  * because all draws have the same acceptance rate (dyspec, app. D, eq. 7 and 11). */
 struct place {
     int node; /* the drawn node, or -1 if the drafted tree lacks this draw */
@@ -430,7 +430,8 @@ TEST(no_other_choice_of_draws_is_expected_to_accept_more)
         CHECK(got > best - 1e-5, "the sum of v is %g in the drafted tree, %g in another tree",
               got, best);
         CHECK(got < best + 1e-5,
-              "the search found no tree as good as the drafted tree: %g, found %g", got, best);
+              "the search missed the drafted tree: its sum of v is %g, the largest found is %g",
+              got, best);
         drafting_close(&d);
     }
 }

@@ -1,7 +1,7 @@
 /* forward.c - compares the forward pass of every backend with the reference transformer of
  * tests/random_model.c. The models belong to the families Llama and NeoX. They use every dtype,
- * and have sizes that do not fill registers. They run chains and trees. Also tests compaction
- * of the cache, and batches that must be refused. */
+ * and have sizes that do not fill registers. They run chains and trees. Other tests cover
+ * compaction of the cache, and batches that must be refused. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,8 +152,8 @@ static void check_row(struct setup *s, int row, int node)
     s->compared += n;
 }
 
-/* Runs nodes first..first+rows-1. With a mask, a node sees the cache rows before `prefix`. Of
- * the later rows, it sees only its ancestors. */
+/* Runs nodes first..first+rows-1. With a mask, a node attends to the cache rows before
+ * `prefix`. Of the later rows, it attends only to its ancestors. */
 static int run(struct setup *s, int first, int rows, int prefix, bool masked)
 {
     uint64_t mask[NODES] = {0};

@@ -1,4 +1,4 @@
-/* lesson.c - tests lessons from files with any content, and the expressions in them. */
+/* lesson.c - tests lessons and the expressions in them. Damaged files must do no harm. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

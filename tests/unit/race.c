@@ -1,5 +1,5 @@
-/* race.c - tests races between two runs in memory: their clocks, when each token is shown, and
- * the verdict, which is computed from the texts.
+/* race.c - tests races between two runs in memory: their clocks, the time at which each token
+ * is shown, and the verdict, which is computed from the texts.
  */
 #include <string.h>
 
@@ -28,7 +28,7 @@ static void prompt(struct esp_run *run, int32_t first)
               &tokens) == 0);
 }
 
-/* Adds an iteration that commits `count` tokens. All except the last were drafted. */
+/* Adds an iteration that commits `count` tokens. All tokens except the last were drafted. */
 static void step(struct esp_run *run, const int32_t *committed, int count, double seconds)
 {
     struct esp_node root = {.token = 1, .parent = -1};

@@ -113,7 +113,8 @@ TEST(printed_values_can_be_read_again)
             if (info.kind == ESP_KIND_text) {
                 CHECK(strncmp(text, printed, 23) == 0, "%s is printed as %s", text, printed);
                 /* The two sets of values have copies of the text at different addresses. The
-                 * comparison below includes addresses, so they are made equal first. */
+                 * comparison below includes addresses, so the addresses are made equal
+                 * first. */
                 *esp_value_text(&info, &values) = *esp_value_text(&info, &again);
             }
             CHECK(memcmp(&values, &again, sizeof values) == 0, "%s = %s", info.name, text);
@@ -235,8 +236,8 @@ TEST(another_session_can_take_over_all_settings)
     toy_close(&toy);
 }
 
-/* The value "auto" means that the user has not chosen. So if a session with other models takes
- * over the settings, it uses the default of its own models. */
+/* The value "auto" means that the user has not chosen. So if the settings are passed to a
+ * session with other models, that session uses the default of its own models. */
 TEST(automatic_choices_are_not_passed_to_another_session)
 {
     struct esp_session_options options = {.drafter = "auto", .verifier = "auto"}, now;

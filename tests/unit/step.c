@@ -69,7 +69,7 @@ static void close_setup(struct setup *s)
     random_model_free(&s->model);
 }
 
-/* Makes a batch that computes the logits of those rows whose number is a multiple of `every`.
+/* Makes a batch that computes the logits of those rows that have an index divisible by `every`.
  * The logits are stored in reverse order. */
 static struct esp_batch batch_of(struct setup *s, int count, int every, int *wanted)
 {
@@ -261,9 +261,9 @@ static long kernels_of(struct esp_backend *backend, const struct random_shape *s
 /* A layer takes five kernels: one product, attention, and three products. Norms are separate
  * kernels with fp16 and with LayerNorm. (A parallel residual has one kernel for both norms.) A
  * mixture has separate kernels for the router, the order of the rows, and the sum. With
- * quantised blocks, tensors of different types are separate products. So here,
- * queries, keys and values are not computed by one kernel. Norms and activation functions are
- * separate kernels, too. */
+ * quantised blocks, tensors of different types are separate products. So here, queries, keys
+ * and values are not computed by a single kernel. Norms and activation functions are separate
+ * kernels, too. */
 TEST(a_layer_takes_five_kernels_and_eight_with_experts)
 {
     static const struct {
@@ -376,8 +376,8 @@ struct wait_count {
 };
 
 /* Returns the number of calls that draw further children of a tree's nodes. The first four
- * children of a node are drawn in the pass of the node. Then come calls for 4, 8, 16, 16, ...
- * more children. */
+ * children of a node are drawn in the pass of the node. After that, each call draws 4, 8, 16,
+ * 16, ... more children. */
 static int refills(const struct esp_tree *tree)
 {
     int calls = 0;

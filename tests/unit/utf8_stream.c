@@ -7,7 +7,7 @@
 
 #include "tests/check.h"
 
-/* Pushes `text` in steps of `step` bytes. Returns the whole output. */
+/* Pushes `text` into a stream in steps of `step` bytes. Returns the whole output. */
 static char *stream(enum esp_utf8_mode mode, const char *text, size_t length, size_t step,
                     size_t *written)
 {

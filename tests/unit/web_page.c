@@ -230,7 +230,7 @@ TEST(some_iterations_have_the_text_before_them)
     esp_recording_close(recording);
 }
 
-/* ------------------------------------------------------------------ text stays text */
+/* ------------------------------------------------------------------ text is not executed */
 
 static int count_of(const char *page, const char *what)
 {
@@ -240,7 +240,7 @@ static int count_of(const char *page, const char *what)
     return count;
 }
 
-/* Returns whether the page is free of control characters (also C1) and of characters that
+/* Returns whether the page is free of control characters (including C1) and of characters that
  * reorder or hide text. */
 static bool is_harmless(const char *page)
 {

@@ -326,7 +326,7 @@ static cJSON *model_json(struct esp_found_model *model, struct esp_found_model *
 }
 
 /* Describes the drafts that can be made from the target's own files: its MTP layer and a
- * quantised copy of it. Returns their number. */
+ * quantised copy of the target. Returns their number. */
 static int find_own(struct esp_found_model own[2], const struct esp_found_model *target)
 {
     const int first = esp_found_mtp(&own[0], target);

@@ -48,7 +48,8 @@ static int add_token(struct esp_run *run, int32_t token, int kind,
     return ESP_OK;
 }
 
-/* Copies the names and texts of an iteration, because they belong to a recording or a model. */
+/* Copies the names and texts of an iteration, because the originals belong to a recording or a
+ * model. */
 static int own_texts(struct esp_run *run, struct esp_iteration *it,
                      const struct esp_tokens *tokens)
 {

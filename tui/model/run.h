@@ -4,9 +4,9 @@
  * the events of a session or from a recording. After that, the source is no longer needed.
  *
  * The clock of a run shows the sum of its iterations' stage times. It leaves out the time
- * between iterations, in which the program waits (pace, step mode) or another session runs.
+ * between iterations, when the program waits (pace, step mode) or another session runs.
  *
- * A thread can fill a run while another thread reads it. Both must lock it.
+ * A thread can fill a run while another thread reads it. Both threads must lock the run.
  */
 #ifndef ESP_RUN_H
 #define ESP_RUN_H
@@ -48,7 +48,7 @@ struct esp_tokens esp_run_tokens(struct esp_run *run);
 int esp_run_written(const struct esp_run *run);
 /* Returns the number of iterations. */
 int esp_run_steps(const struct esp_run *run);
-/* Returns the seconds that the whole run took, by its clock. */
+/* Returns how many seconds the whole run took, according to its clock. */
 double esp_run_seconds(const struct esp_run *run);
 /* Returns the number of iterations that had ended after `seconds` on the clock. */
 int esp_run_steps_at(const struct esp_run *run, double seconds);

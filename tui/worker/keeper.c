@@ -310,7 +310,7 @@ static void put_prompt(struct esp_keeper *k, const struct esp_event *event)
 }
 
 /* Adds records for an iteration. Leaves the tree out while the session is private, because only
- * its texts can be kept later. */
+ * the texts of a private session can be kept later. */
 static void put_iteration(struct esp_keeper *k, const struct esp_event *event)
 {
     const struct esp_iteration *it = event->iteration;
@@ -500,7 +500,7 @@ static void resume(struct esp_keeper *k, int64_t id)
         return;
     }
     k->id = id;
-    k->judged = true; /* an earlier program can have ended before it removed a branch */
+    k->judged = true; /* an earlier program may have ended before it removed a branch */
     k->chunk = next.chunk;
     k->iterations = next.iterations;
     k->first_generation = k->generations = next.generations;

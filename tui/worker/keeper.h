@@ -38,8 +38,8 @@ void esp_keeper_settle(struct esp_keeper *keeper);
  * the whole session is kept, including its earlier texts. */
 void esp_keeper_private(struct esp_keeper *keeper, bool on);
 /* Sets the models and settings of the following events. `tokens` must stay valid until the next
- * call of this function or the end. If `anew` is true, the vocabulary has changed, and a new
- * session begins. */
+ * call of this function or until the keeper is closed. If `anew` is true, the vocabulary has
+ * changed, and a new session begins. */
 void esp_keeper_models(struct esp_keeper *keeper, const struct esp_recording_header *header,
                        const char *target_path, const char *draft_path,
                        const struct esp_tokens *tokens, bool anew);

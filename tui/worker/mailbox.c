@@ -1,4 +1,5 @@
-/* mailbox.c - a list of commands and some flags, protected by one lock; see mailbox.h. */
+/* mailbox.c - implements a list of commands and some flags, protected by one lock; see
+ * mailbox.h. */
 #include "tui/worker/mailbox.h"
 
 #include <stdio.h>
@@ -205,8 +206,8 @@ static bool earlier(const struct timespec *a, const struct timespec *b)
     return a->tv_sec < b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec < b->tv_nsec);
 }
 
-/* Returns the time of the next iteration. It is the end of the latest iteration plus `share` of
- * the time per iteration. */
+/* Returns the time of the next iteration. It is the end of the latest iteration plus the
+ * fraction `share` of the time per iteration that the pace sets. */
 static struct timespec next_due(const struct esp_mailbox *mailbox, double share)
 {
     struct timespec due = mailbox->iterated;

@@ -23,7 +23,7 @@ enum esp_command_type {
     ESP_COMMAND_LIMIT,   /* largest number of new tokens after a prompt */
     ESP_COMMAND_CLEAR,   /* none */
     ESP_COMMAND_COMPARE, /* drafter or NULL, verifier or NULL (worker_compare.c) */
-    ESP_COMMAND_REWIND,  /* number of tokens that stay */
+    ESP_COMMAND_REWIND,  /* number of tokens to keep */
     ESP_COMMAND_FORK, /* text (length bytes of struct esp_text_token), words to append or NULL;
                          enum esp_fork; flag: continue the text (worker_branch.c) */
     ESP_COMMAND_CONTINUE, /* text as for FORK; number of continuations */
@@ -35,7 +35,7 @@ enum esp_command_type {
     ESP_COMMAND_LOAD,     /* key, value, draft or NULL (models.h) */
     ESP_COMMAND_RECORD,   /* path or NULL; columns, rows; flag: overwrite (worker_record.c) */
     ESP_COMMAND_MARK,     /* text of the marker */
-    ESP_COMMAND_RETIRE,   /* serial; token texts of pairs with a lower number are unused now */
+    ESP_COMMAND_RETIRE,   /* serial number; texts of pairs with a lower number are unused */
     ESP_COMMAND_JOB,      /* job */
 };
 
@@ -121,7 +121,7 @@ bool esp_mailbox_settled(struct esp_mailbox *mailbox);
 struct esp_message *esp_mailbox_take(struct esp_mailbox *mailbox, bool wait, bool *stop,
                                      bool *quit);
 struct esp_mailbox_now esp_mailbox_now(struct esp_mailbox *mailbox);
-/* Returns whether step mode is on, so that the engine must wait for steps. */
+/* Returns whether step mode is on. In step mode, the engine must wait for each step. */
 bool esp_mailbox_steps(struct esp_mailbox *mailbox);
 /* In step mode, waits for the next step. */
 void esp_mailbox_wait_step(struct esp_mailbox *mailbox);

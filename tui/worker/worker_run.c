@@ -12,7 +12,7 @@
 
 #include "kernels/status.h"
 
-/* Models that were replaced, but whose tokens can still be on the screen. */
+/* Models that were replaced. Their tokens can still be on the screen. */
 struct retired {
     struct retired *next;
     struct esp_models pair;
@@ -20,7 +20,7 @@ struct retired {
 };
 
 /* Returns a prompt in the form in which it is appended to the text. A prompt that does not
- * start with a blank starts a paragraph. */
+ * start with a blank begins a new paragraph. */
 static char *joined(struct esp_worker *worker, const char *prompt, size_t prompt_length,
                     size_t *length)
 {
@@ -256,8 +256,8 @@ static void take_over(struct esp_worker *worker, struct esp_models *next, const 
         esp_worker_compare_again(worker);
 }
 
-/* Loads other models. If that fails, the current models stay. `change` has the key, the value
- * and the draft for esp_models_options(). */
+/* Loads other models. If that fails, the current models remain loaded. `change` has the key,
+ * the value and the draft for esp_models_options(). */
 static void run_load(struct esp_worker *worker, const char *const change[3])
 {
     char err[512] = "", note[300];

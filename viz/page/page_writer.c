@@ -41,9 +41,9 @@ struct esp_page_writer {
     size_t piece_capacity;
     int iterations, earlier;
     int program, target, draft, device, started; /* string indices */
-    int changes;                                 /* how many since the last iteration */
-    bool failed;                                 /* out of memory */
-    bool too_large;                              /* larger than ESP_PAGE_BYTES */
+    int changes;                                 /* count of changes since the last iteration */
+    bool failed;                                 /* true: memory ran out */
+    bool too_large;                              /* true: the page exceeds ESP_PAGE_BYTES */
 };
 
 /* ------------------------------------------------------------------ strings */
@@ -193,8 +193,8 @@ static int falling(const void *a, const void *b)
 }
 
 /* Numbers the nodes that the page shows. All other nodes get -1. Returns how many are shown.
- * Of a large tree, the page shows the most probable nodes, their ancestors and the accepted
- * path. */
+ * If a tree is large, the page shows only the most probable nodes, their ancestors and the
+ * accepted path. */
 static int number_nodes(const struct esp_tree *tree, int *number)
 {
     float least = -INFINITY;

@@ -1,10 +1,11 @@
 /* page_writer.h - writes iterations as one HTML file that plays in a browser and loads no other
  * file.
  *
- * The page is this folder's page.html with the iterations as JSON in a data element:
+ * The page is page.html of this folder. The iterations are JSON in a data element, which has
+ * these members:
  *
  *     program, target, draft, device, started: texts about the session
- *     earlier      number of iterations before the first one on the page
+ *     earlier      number of iterations before the first iteration on the page
  *     strings      every text once; other fields refer to it by index
  *     stages       the names of the six stages
  *     heats        [{title, limits, words}] of the colours of the text (viz/heat.h), for
@@ -66,7 +67,7 @@ int esp_page_add(struct esp_page_writer *page, const struct esp_iteration *it, d
                  double baseline, const struct esp_text_token *text, int count);
 /* Ends the page and frees the writer; a NULL writer means that memory ran out. `status` is the
  * status so far: if it is 0, writes the page to *bytes, which the caller frees. Returns 0, or a
- * negative status with a message. A message that is already in `err` stays. */
+ * negative status with a message. A message that is already in `err` is not changed. */
 int esp_page_close(struct esp_page_writer *page, int status, char **bytes, size_t *length,
                    char *err, size_t errlen);
 

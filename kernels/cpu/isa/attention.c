@@ -2,19 +2,19 @@
  *
  * Keys are stored in blocks of 16 positions. In a block, the 16 numbers of a dimension are
  * adjacent. So each lane computes one score, as a chain of multiply-adds over head_dim. Blocks
- * are skipped if no query of a tile sees any of their rows. In a large tree, many of the blocks
- * after the prefix are skipped. If the nodes of a subtree are adjacent, most of these blocks
- * are skipped (dyspec, app. C).
+ * are skipped if no query of a tile attends to any of their rows. In a large tree, many of the
+ * blocks after the prefix are skipped. If the nodes of a subtree are adjacent, most of these
+ * blocks are skipped (dyspec, app. C).
  *
- * Then the scores of the rows that a query sees are arranged in the order of the query's
+ * Then the scores of the rows to which a query attends are arranged in the order of the query's
  * context. The index of a row in this order is its logical index. The sums that follow use only
  * this index: the softmax sums in 16 lanes by logical index, and values are added in two
  * chains, for even and odd logical indices. So a query's result is the same whether its
  * ancestors are adjacent or scattered among the branches of a tree.
  *
  * With a window, rows outside of the window get the weight 0, which changes no sum. The logical
- * index of a row is its number in the text minus a multiple of 16. So the order of the sums
- * does not depend on how many rows have been dropped from the cache.
+ * index of a row is its index in the text minus a multiple of 16. So the order of the sums does
+ * not depend on how many rows have been dropped from the cache.
  *
  * If possible, several queries share one loop over the keys and values: the heads of a group
  * (grouped-query attention, Ainslie et al. 2023) and neighbouring rows of a batch.
@@ -72,7 +72,7 @@ static int sink_blocks(const struct esp_attention *a)
     return blocks < a->blocks ? blocks : a->blocks;
 }
 
-/* Returns the first logical index after the sinks that any of m queries sees. */
+/* Returns the first logical index after the sinks to which any of m queries attends. */
 static int first_seen(const struct esp_attention *a, int query, int m)
 {
     int from = a->from[query];
@@ -81,9 +81,9 @@ static int first_seen(const struct esp_attention *a, int query, int m)
     return from > a->sinks ? from : a->sinks;
 }
 
-/* Returns whether any of m queries sees a row of the block. Must be called for the blocks in
- * ascending order, because next[i] stores where in a->extra the search for query number
- * query + i continues. */
+/* Returns whether any of m queries attends to a row of the block. Must be called for the blocks
+ * in ascending order, because next[i] stores where in a->extra the search for query `query + i`
+ * continues. */
 static bool is_seen(const struct esp_attention *a, int query, int m, int block, int *next)
 {
     const int first = block * ESP_LANES, end = first + ESP_LANES;
@@ -172,9 +172,9 @@ static float softmax_scores(const struct esp_attention *a, int query)
 /* ------------------------------------------------------------------ values */
 
 /* Computes 16 n columns of the output, beginning with column 16 * vector, for queries
- * query..query+m-1. First adds the values of the rows that all of these queries see, then the
- * remaining rows of each query. sum[.][.][0] is for even logical indices, and sum[.][.][1] is
- * for odd logical indices. */
+ * query..query+m-1. First adds the values of the rows to which all of these queries attend,
+ * then those of the remaining rows of each query. sum[.][.][0] is for even logical indices, and
+ * sum[.][.][1] is for odd logical indices. */
 V16 void value_tile(const struct esp_attention *a, const float *normaliser, int query,
                     const int m, int vector, const int n)
 {

@@ -26,7 +26,7 @@
 #include "kernels/cpu/orders.h"
 #include "kernels/ranks/shm.h"
 
-enum { BEAT = 7 }; /* MPI tag of a sign of life */
+enum { BEAT = 7 }; /* MPI tag of the messages that say that a process is alive */
 static const double AWAKE = 20e-6, BUSY = 0.05, BETWEEN_BEATS = 0.5;
 
 struct remote {
@@ -37,7 +37,7 @@ struct remote {
 
 /* ------------------------------------------------------------------ exchanges */
 
-/* Receives pending signs of life. */
+/* Receives pending messages that say that a process is alive. */
 static void take_beats(struct esp_shm *s)
 {
     int there = 1;
@@ -59,8 +59,9 @@ static bool program_lives(const struct esp_shm *s)
     return s->path ? access(s->path, F_OK) == 0 : !esp_shm_program_ended(s);
 }
 
-/* Waits for an exchange. During the wait, a bridge also receives signs of life, and it stops
- * when the program ends. Other ranks pass NULL. */
+/* Waits for an exchange. During the wait, a bridge also receives messages that say that a
+ * process is alive, and it stops when the program ends. Ranks other than the bridge pass
+ * NULL. */
 static int await(MPI_Request *request, struct esp_shm *bridge)
 {
     const double start = esp_clock();
@@ -120,8 +121,8 @@ static int cross(struct esp_shm *s)
 }
 
 /* Runs until the program has closed the group and its last order has been sent, or until the
- * program is gone. Returns a negative status if the program has sent no last order, because then
- * the other ranks still wait for one. */
+ * program is gone. Returns a negative status if the program has not sent its last order,
+ * because then the other ranks still wait for an order. */
 static int be_bridge(struct esp_shm *s)
 {
     int status = ESP_OK;

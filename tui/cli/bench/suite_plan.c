@@ -20,8 +20,8 @@ struct planning {
     const struct cli_suite *suite;
     const struct cli_options *options;
     int value[SUITE_VARIES];
-    struct cli_case settings; /* settings from the current values; without a choice yet */
-    int without_costs;        /* the number that these settings get if costs are ignored */
+    struct cli_case settings; /* settings from the current values; no choice is applied yet */
+    int without_costs;        /* number of these settings; the same for all costs */
     struct cli_suite_row *row;
     char *err;
     size_t errlen;
@@ -60,8 +60,8 @@ static int too_long(const struct planning *p)
 
 /* ------------------------------------------------------------------ flags */
 
-/* Returns whether a key was given as a flag. For `draft` it returns false, because --draft
- * names the folder that contains the varied drafts. There is no flag for a delay. */
+/* Returns whether a key was given as a flag. Returns false for `draft`, because --draft names
+ * the folder that contains the varied drafts, and for `delay`, which has no flag. */
 static bool was_given(const struct cli_options *o, const char *key)
 {
     return strcmp(key, "draft") != 0 && strcmp(key, "delay") != 0 && is_setting(key) &&
@@ -103,7 +103,7 @@ static int set(const struct planning *p, struct cli_case *c, const char *key, co
         return p->options->engine.draft
                    ? (int)ESP_OK
                    : esp_fail(p->err, p->errlen, ESP_E_ARGUMENT,
-                              "%s measures drafts of your own: use --draft to name the folder "
+                              "%s measures your own drafts: use --draft to name the folder "
                               "that '%s' is in",
                               p->suite->name, value);
     }
@@ -197,7 +197,7 @@ static int substitute(const struct planning *p, const char *spec, char out[SUITE
     return ESP_OK;
 }
 
-/* Applies the choice's own settings. */
+/* Applies the settings that a choice lists after 'with'. */
 static int set_own(const struct planning *p, struct cli_case *c, const char *with)
 {
     char text[SUITE_WORD];
@@ -367,8 +367,8 @@ static bool next_values(struct planning *p)
     return false;
 }
 
-/* Returns an error if there are too many combinations of values. All of them are visited, even
- * if no choice depends on them. */
+/* Returns an error if there are too many combinations of values. All combinations are visited,
+ * even if no choice depends on them. */
 static int check_combinations(const struct planning *p)
 {
     int combinations = 1;

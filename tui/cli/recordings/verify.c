@@ -1,10 +1,11 @@
 /* verify.c - see verify.h.
  *
- * All generations are repeated in their order and in one session. Each starts with the text,
- * the settings and the random numbers that it had before. Therefore a drafter that learns sees
- * the same texts as before. At temperature 0 every lossless verifier must give the same tokens.
- * Above temperature 0 the tokens depend on the trees. The trees of some drafters depend on
- * measured times or on what earlier sessions learned.
+ * All generations are repeated in their original order and in one session. Each generation
+ * starts with the text, the settings and the random numbers with which it started before.
+ * Therefore a drafter that learns sees the same texts as before. At temperature 0 every
+ * lossless verifier must give the same tokens. Above temperature 0 the tokens depend on the
+ * trees. The trees of some drafters depend on measured times or on what earlier sessions
+ * learned.
  */
 #include "tui/cli/recordings/verify.h"
 
@@ -26,10 +27,10 @@ struct verify {
     int *writers; /* for each iteration, the number of its generation; -1: unknown */
     struct esp_text_place
         *last;  /* end of the longest text of each generation; length 0: none is kept */
-    int same;   /* generations that gave the same tokens */
-    int others; /* generations that other models wrote */
-    int differ; /* generations that gave different tokens, including `broken` */
-    int broken; /* generations that should have given the same tokens but did not */
+    int same;   /* number of generations that gave the same tokens */
+    int others; /* number of generations that other models wrote */
+    int differ; /* number of generations that gave different tokens, including `broken` */
+    int broken; /* number of generations that should have given the same tokens but did not */
     char *err;
     size_t errlen;
 };

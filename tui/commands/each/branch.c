@@ -114,8 +114,8 @@ static int chosen(const struct esp_control *control)
                : control->state.branches.at.branch;
 }
 
-/* Returns the branch to go to when the current one is deleted. This is its parent. If it has no
- * parent, it is any other branch, or -1 if there is none. */
+/* Returns the branch to go to when `branch` is deleted. This is the parent of `branch` or, if
+ * `branch` has no parent, any other branch. Returns -1 if there is no other branch. */
 static int refuge_of(const struct esp_control *control, int branch)
 {
     const struct esp_branches *b = &control->state.branches;

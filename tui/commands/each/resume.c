@@ -5,8 +5,8 @@
 
 #include "tui/commands/command.h"
 
-/* Called for each kept session, the newest first, until it returns true. Chooses the first
- * session that no program has open. */
+/* A callback that gets each kept session, the newest first. Chooses the first session that no
+ * program has open, and then returns true to end the list. */
 static int take_other(void *user, const struct esp_kept_session *session)
 {
     int64_t *id = user;
@@ -16,7 +16,7 @@ static int take_other(void *user, const struct esp_kept_session *session)
 }
 
 /* Finds the session that the user means and writes its number to `to`. Returns 0, or a negative
- * status with a reply. */
+ * status after a reply to the user. */
 static int find(struct esp_control *control, const char *which, char *to, size_t size)
 {
     struct esp_library *library;

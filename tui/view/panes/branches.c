@@ -84,7 +84,7 @@ static double perplexity_of(const struct esp_branch *branch)
     return count > 0 ? exp(sum / count) : NAN;
 }
 
-/* Draws the numbers of a branch at the right end of the row. Returns the column where they
+/* Draws the statistics of a branch at the right end of the row. Returns the column where they
  * begin. */
 static int draw_numbers(struct esp_canvas *canvas, int y, const struct esp_branch *branch)
 {
@@ -130,8 +130,8 @@ static void draw_branch(struct esp_canvas *canvas, const struct esp_shown *s,
                        canvas->ascii_text ? ESP_SAFE_ASCII : 0, from, strlen(from));
 }
 
-/* A family is a group of branches. It has all branches that begin at the same place in a text,
- * and their parent, which has this text. */
+/* A family is a group of branches. It contains all branches that begin at the same place in a
+ * text, and their parent, which is the branch with this text. */
 struct family {
     int branch[COLUMNS]; /* (count) */
     int from[COLUMNS];   /* (count) index of the branch's first own token after that place */
@@ -167,8 +167,9 @@ static void find_family(struct family *f, const struct esp_branches *b, const st
     }
 }
 
-/* Returns the family of the place where `branch` begins. If no other branch begins there,
- * returns the family of the last place where a branch begins in the text of `branch`. */
+/* Returns the family for the place where `branch` begins. If no other branch begins at that
+ * place, returns the family for the last place in the text of `branch` where another branch
+ * begins. */
 static struct family family_of(const struct esp_branches *b, const struct list *list,
                                int branch, int most)
 {

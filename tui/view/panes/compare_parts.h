@@ -9,7 +9,8 @@
 
 enum { ESP_RULER_ROWS = 3, ESP_COMPARE_NAME = 96 };
 
-/* Writes a name for each of the two sessions. The names are as short as possible but differ. */
+/* Writes a name for each of the two sessions. The two names are different, and as short as
+ * possible. */
 void esp_compare_names(const struct esp_state *state, char names[2][ESP_COMPARE_NAME]);
 
 /* Draws a row of text. Below it, draws a row for each session, which shows the iterations that

@@ -4,7 +4,7 @@
  * generated the token, and the node pane explains the token. While an iteration is held, its
  * tokens are marked.
  *
- * The text can be long, so only the visible lines are wrapped, paragraph by paragraph. This
+ * The text can be long, so only the visible lines are wrapped, paragraph by paragraph. Wrapping
  * begins at the end of the text, or at the line to which the user has scrolled, and continues
  * backward. Every PIECE bytes, the next space also ends a paragraph. This limits the work per
  * frame. Lines are identified by their first byte, so a scrolled view does not move while text
@@ -114,7 +114,7 @@ struct matches {
     const struct esp_wrap *w;
     const char *what;
     size_t length, end;
-    long at;      /* start of the match at the visited byte, or of the next match; or -1 */
+    long at;      /* start of the match at the visited byte, or of the next match; -1 if none */
     long current; /* start of the match that the search found last; -1 if none */
 };
 
@@ -438,8 +438,8 @@ static size_t line_after(const struct esp_wrap *w, size_t line, int lines)
 }
 
 /* Returns the token that is `lines` lines below the token at the cursor, or above it if `lines`
- * is negative. If this is the same token, goes further. At an end of the text, returns
- * the last or first token. */
+ * is negative. If that line has the same token, continues to the next line. At an end of the
+ * text, returns the last or first token. */
 static int token_below(const struct esp_shown *s, const struct esp_wrap *w, int lines)
 {
     const struct esp_state *state = s->state;
