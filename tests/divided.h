@@ -51,7 +51,7 @@ void divided_close_on(struct divided *m);
 
 /* Runs a pass over `count` rows after the first `first` rows of the cache. The tokens are
  * `seed`, seed + 1, ... The first `text` rows of the pass belong to the text, so they cannot be
- * removed again. Returns the status. */
+ * removed later. Returns the status. */
 int divided_run_rows(struct divided *m, int first, int seed, int count, int text, bool wanted);
 int divided_run_chain(struct divided *m, int first, int count, bool wanted);
 

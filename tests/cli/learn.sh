@@ -23,7 +23,7 @@ done
 
 # Before the answer, the tree must not show which tokens the target accepts.
 $ESPALIER learn 3 </dev/null >"$work/out"
-check "a lesson without any input skips its questions" test $? -eq 0
+check "if standard input is empty, a lesson skips its questions" test $? -eq 0
 awk '/page 1 of 3|  1 of 3/ { n++ } n == 1 && /─/' "$work/out" >"$work/tree"
 check "the tree is shown before the question is answered" test "$(wc -l <"$work/tree")" -gt 5
 check "before the question is answered, the tree has no verdicts" sh -c "! grep -q '✓\|✗\|target' '$work/tree'"

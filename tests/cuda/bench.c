@@ -212,8 +212,8 @@ static struct esp_session *open_session(struct esp_engine *engine, const char *d
 
 /* ------------------------------------------------------------------ one pass */
 
-/* Returns how many seconds a target pass over a tree of `rows` nodes takes, including choosing
- * a token at each node. The parent of node i is node (i - 1) / 2. */
+/* Returns how many seconds a target pass over a tree of `rows` nodes takes. This includes the
+ * choice of a token at each node. The parent of node i is node (i - 1) / 2. */
 static double pass_seconds(struct esp_session *s, int rows)
 {
     static uint64_t mask[MOST_ROWS][(MOST_ROWS + 63) / 64];

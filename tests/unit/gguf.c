@@ -127,7 +127,7 @@ EACH_ISA(a_file_gives_the_logits_of_its_folder)
         /* in this file, the mixer's matrices are stored as one tensor */
         {"qwen3-next-old.gguf", "qwen3-next", true},
         {"lfm2-moe.gguf", "lfm2-moe", true},
-        /* of yarn's settings, llama.cpp stores only the factor */
+        /* llama.cpp stores only one of yarn's settings, the factor */
         {"gpt-oss.gguf", "gpt-oss", true},
     };
     static float from_file[TOKENS * MAX_VOCABULARY], from_folder[TOKENS * MAX_VOCABULARY];
