@@ -30,7 +30,7 @@ static const struct esp_param params[] = {
             .help = "stop when the next B nodes together are less likely than this"},
     [K] = {"K", ESP_INT, 1, 64, 24, .help = "maximum depth of retrieved guesses"},
     [FACTOR] = {"factor", ESP_REAL, 0.25, 64, 2,
-                .help = "maximum number of nodes per token of a match"},
+                .help = "maximum number of nodes for each token of the match"},
     [LEAST] = {"least", ESP_REAL, 0, 1, 0.1, .help = "minimum frequency of a retrieved guess"},
     [RECYCLE] = {"recycled", ESP_CHOICE, 0, 1, 1, .choices = "off|on",
                  .help = "also draft what the target found likely after the same token"},

@@ -28,7 +28,7 @@ static struct {
     struct esp_backend_ops ops;
     const struct esp_backend_ops *real;
     const struct esp_weights *copy;
-    /* `calls` counts passes and compactions. The call with the number `fails_at` fails. If
+    /* `calls` counts passes and compactions. Call number `fails_at` fails, counted from 1. If
      * `fails_at` is 0, no call fails. */
     int calls, fails_at;
     /* true if NaN is written to all rows that the target's pass may overwrite */
@@ -180,7 +180,7 @@ static void open_toy(unsigned long long seed)
     toy.closeness = 0.8;
 }
 
-/* In the toy backend, a pass of the target fails if it sees a cache row that the copy has
+/* In the toy backend, a pass of the target fails if it reads a cache row that the copy has
  * written. */
 TEST(every_drafter_writes_what_plain_decoding_writes)
 {

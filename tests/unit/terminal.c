@@ -182,8 +182,8 @@ static double processor_seconds(void)
 }
 
 /* Measures work that is similar to drawing a frame: formats the cells of a screen of 120 x 36,
- * compares them with those of the previous frame, and copies them. Returns the processor time
- * in seconds. */
+ * compares them with the cells of the previous frame, and copies them. Returns the processor
+ * time in seconds. */
 static double yardstick(void)
 {
     enum { CELLS = 120 * 36, FRAMES = 40 };
