@@ -259,8 +259,8 @@ int esp_session_prompt(struct esp_session *s, const int32_t *tokens, int count, 
 }
 
 /* Tokenizes only the beginning of the text, which is quick even if the text has megabytes. Only
- * a few tokens at the end of the beginning can differ from the tokens of the whole text. So if
- * the beginning is far too long for the context, the whole text is, too. */
+ * a few of the resulting tokens can differ from the tokens of the whole text. So if the
+ * beginning is far too long for the context, the whole text is, too. */
 bool esp_session_is_far_too_long(const struct esp_session *s, const char *text, size_t length)
 {
     const int64_t far = FAR_TOO_LONG * (int64_t)s->context;

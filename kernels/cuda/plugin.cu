@@ -108,7 +108,7 @@ static int tell_none(cudaError_t result, char *err, size_t errlen)
     return esp_fail(err, errlen, none ? ESP_E_UNSUPPORTED : ESP_E_DEVICE,
                     "there is no CUDA device here (%s)",
                     driver == 0             ? "no NVIDIA driver was found"
-                    : result == cudaSuccess ? "the driver finds none"
+                    : result == cudaSuccess ? "the driver finds no GPU"
                                             : cudaGetErrorString(result));
 }
 

@@ -1,7 +1,7 @@
-/* own_copy.c - tests the target's own copy as draft model. The copy has the target's matrices
- * in a quantised form. It drafts in the target's cache, does not compute the prompt, and
- * computes no row twice. With any drafter, the target must never see the copy's rows, even if
- * an iteration ends early. */
+/* own_copy.c - tests a copy of the target as the draft model. The copy has the target's
+ * matrices in a quantised form. It drafts in the target's cache, does not compute the prompt,
+ * and computes no row twice. With any drafter, the target must never read the copy's rows, even
+ * if an iteration ends early. */
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
