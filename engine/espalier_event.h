@@ -102,7 +102,7 @@ struct esp_tree {
     int count;
     /* (verified) nodes in flattened order, root first; parents before children */
     int32_t *order;
-    int verified; /* rows the target computed: root plus the nodes not cut */
+    int verified; /* number of rows that the target computed: the root and all nodes not cut */
 };
 
 enum esp_stage {

@@ -85,8 +85,8 @@ int esp_rank_settings_read(struct esp_rank_options *ranks, const struct esp_engi
     int status = ESP_OK;
     if (hosts > 0 && ranks->ranks < 2)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "--hosts %.60s: give more than one machine, this one (localhost) "
-                        "first, or raise --ranks",
+                        "--hosts %.60s: give more than one machine, with this machine "
+                        "(localhost) first, or raise --ranks",
                         o->hosts);
     if (hosts == 0 && !given && o->launcher && *o->launcher)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,

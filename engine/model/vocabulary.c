@@ -146,7 +146,7 @@ static int check_id(const cJSON *number, const char *text, char *err, size_t err
     return (int)id;
 }
 
-/* Checks ids and texts and allocates room for all tokens. */
+/* Checks the ids and the texts, and allocates memory for all tokens. */
 static int allocate(struct esp_vocabulary *v, const cJSON *vocab, const cJSON *added, char *err,
                     size_t errlen)
 {

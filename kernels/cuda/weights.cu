@@ -557,7 +557,7 @@ static int place_of(const struct esp_model_desc *d, int layer)
     return place;
 }
 
-/* Reserves memory for layer `i`, except its first norm, and sends it. */
+/* Reserves memory for the tensors of layer `i`, and sends them. The first norm is left out. */
 static void put_layer(struct loader *l, int i, struct esp_cuda_layer *to)
 {
     const struct esp_model_desc *d = l->w->base.desc;

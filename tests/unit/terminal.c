@@ -627,7 +627,7 @@ TEST(a_dumb_terminal_is_refused_with_a_message)
               (unsigned)status);
         CHECK(strstr(pty.output, "use espalier generate"), "%s", pty.output);
         CHECK(!memchr(pty.output, '\033', pty.count),
-              "a terminal that has no escape codes got one");
+              "a terminal without escape codes got an escape code");
         CHECK(pty_restored(&pty));
         pty_close(&pty);
     }
