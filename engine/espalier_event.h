@@ -159,8 +159,8 @@ struct esp_iteration {
     float bonus_u;            /* the random number that drew the bonus token; NaN if greedy */
     const int32_t *committed; /* (committed_count) tokens appended to the text */
     int committed_count;      /* path_length + 1, or less at the end of a generation */
-    /* (committed_count) the score of each committed token; NULL means not requested, see
-     * esp_session_score() */
+    /* (committed_count) the score of each committed token; NULL if scores were not requested
+     * (esp_session_score()) */
     const struct esp_token_score *scores;
     bool ends_turn; /* the last committed token ends an answer in the chat format */
     int deepest;    /* depth of the deepest verified node */

@@ -526,7 +526,7 @@ TEST(layers_that_do_not_fit_have_the_same_states)
 
 /* ------------------------------------------------------------------ joined caches */
 
-/* A draft model with other weights may share the target's cache. Its rows come after the
+/* A draft model with other weights can share the target's cache. Its rows come after the
  * text. They must read the states after the text, and the text must continue as if they had
  * never been computed. In this test, both models have equal weights, so the drafted rows can
  * be compared with rows of the text. */
