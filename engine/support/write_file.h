@@ -37,7 +37,7 @@ int esp_write_end(struct esp_writing *writing, bool good, char *err, size_t errl
  * failure. Async-signal-safe. */
 bool esp_write_all(int file, const char *bytes, size_t length);
 
-/* Creates missing folders above a file, readable by their owner only. */
+/* Creates the missing parent folders of a file. Only their owner can read them. */
 void esp_make_folders(const char *path);
 
 #endif

@@ -70,9 +70,9 @@ check "folders in ESPALIER_MODELS are searched only to a limited depth" sh -c "!
 ESPALIER_MODELS="$work/my/first" $list >"$work/list"
 check "a folder in ESPALIER_MODELS can be a model itself" listed first ESPALIER_MODELS
 HF_HOME="$work/none" $list >"$work/list"
-check "HF_HOME moves the Hugging Face cache" sh -c "! grep -q Some-Model '$work/list'"
+check "HF_HOME sets the folder of the Hugging Face cache" sh -c "! grep -q Some-Model '$work/list'"
 OLLAMA_MODELS="$work/none" $list >"$work/list"
-check "OLLAMA_MODELS moves ollama's folder" sh -c "! grep -q 'llama3.2' '$work/list'"
+check "OLLAMA_MODELS sets ollama's folder" sh -c "! grep -q 'llama3.2' '$work/list'"
 
 # It must be possible to give a model by its name instead of its path.
 gen="$ESPALIER generate -p once -n 4"
