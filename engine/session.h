@@ -168,8 +168,8 @@ void esp_session_choose_end(struct esp_session *session);
  * requested. */
 int esp_session_score_path(struct esp_session *session);
 
-/* The first function returns whether the draft is a draft head, the second whether it is a
- * quantised copy of the target (`--draft self`). */
+/* The first function returns whether the draft is a draft head. The second function returns
+ * whether the draft is a quantised copy of the target (`--draft self`). */
 bool esp_session_has_head(const struct esp_session *session);
 bool esp_session_has_copy(const struct esp_session *session);
 /* Returns whether the draft is an MTP layer. */

@@ -140,7 +140,7 @@ check "after an answer, the end of the explanation is visible" grep -q 'added 7 
 check "Space turns the page if its end is visible" grep -q '3 of 4' "$work/next"
 check "answers are wrapped, not truncated" sh -c "! grep -q '…  *$' '$work/next'"
 
-# A user's own lesson must work, and errors in it must give a message.
+# A user's own lesson must work, and the program must report an error in such a lesson.
 lesson="$work/mine.lesson"
 cat >"$lesson" <<'END'
 .title Mine
@@ -157,7 +157,7 @@ END
 echo 1 | $ESPALIER learn "$lesson" >"$work/out"
 check "a user's own lesson fills in its numbers" grep -q 'It wrote 6 tokens, ' "$work/out"
 check "a user's own lesson marks the right answer" grep -q '✓ 1 6' "$work/out"
-wrong() { # WHAT PATTERN SED: a lesson that SED has damaged must give an error message with PATTERN
+wrong() { # WHAT PATTERN SED: a lesson that SED has damaged must be refused with an error that has PATTERN
     sed "$3" "$lesson" >"$work/wrong.lesson"
     check "$1 is refused" fails 1 "$2" $ESPALIER learn "$work/wrong.lesson"
 }

@@ -1,5 +1,5 @@
 /* gguf.c - tests GGUF files. A model must give the same logits from a GGUF file as from a
- * folder, and bad files must give an error message.
+ * folder, and opening a bad file must fail with an error message.
  *
  * The files in tests/vectors/gguf are the same as llama.cpp's converter would make from the
  * folders in tests/vectors/logits. So a file and its folder must give the same logits. The
