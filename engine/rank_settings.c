@@ -51,7 +51,8 @@ static int read_whole(struct esp_rank_options *ranks, const char *text, char *er
                 snprintf(words + strlen(words), sizeof words - strlen(words), "%s%s",
                          k > 0 ? ", " : "", esp_rank_kind_word((enum esp_rank_kind)k));
             return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                            "--ranks-whole %.60s: give none, or one or more of %s", text, words);
+                            "--ranks-whole %.60s: give none, or one or more of %s", text,
+                            words);
         }
         ranks->whole |= 1u << found;
         at += length;

@@ -721,7 +721,7 @@ static void run_layer(struct esp_cpu_pass *p)
     run_mlp(p, layer);
 }
 
-/* Must be called after the last layer. The pass then continues only with the rows whose logits
+/* Must be called after the last layer. Makes the pass continue with only the rows whose logits
  * are wanted. */
 static void keep_wanted(struct esp_cpu_pass *p)
 {

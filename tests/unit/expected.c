@@ -36,8 +36,8 @@ static int copy(int length, int from, int to)
     return length + to - from;
 }
 
-/* Appends `count` tokens to the output that are not in the expected text. Returns the new
- * length of the output. */
+/* Appends `count` tokens to the output. The expected text does not have these tokens. Returns
+ * the new length of the output. */
 static int invent(int length, int count)
 {
     static int32_t next = 5000;
