@@ -69,18 +69,19 @@ struct esp_node {
     int32_t token;
     int32_t parent; /* index of the parent in esp_tree.nodes; -1 for the root */
     int32_t depth;  /* 0 for the root */
-    int32_t rank;   /* its number among its siblings, from 0, in drawing order */
+    int32_t rank;   /* index among its siblings, in drawing order */
     int32_t copies; /* how often an i.i.d. drafter drew it; otherwise 1 */
     int32_t copied; /* distance in tokens to the position it was copied from; 0 means not
                        copied */
-    /* Draft probability given the parent. For a copied token, its relative frequency in the
-     * text it was copied from; for a recycled token, how often such tokens were correct. */
+    /* The draft probability given the parent. For a copied token, this is its relative
+     * frequency in the text it was copied from. For a recycled token, this is the fraction of
+     * such tokens that were correct. */
     float q;
     float cumulative_log_q; /* sum of log q along the path from the root; 0 for the root */
     float confidence;       /* highest q among all possible children; NaN if never expanded */
     float value;            /* the drafter's estimate (dyspec: v); NaN if it has none */
     float p;                /* target probability given its parent; NaN if not computed */
-    float u;                /* the random number with which the node was tested; NaN if none */
+    float u;                /* the random number that decided the test; NaN if not tested */
     float acceptance;       /* probability of acceptance; NaN if not tested */
     /* Probabilities that the verifier's formulas give, before any random number is drawn. NaN
      * if they were not requested (esp_session_explain), or the verifier has no such
@@ -91,8 +92,8 @@ struct esp_node {
     uint8_t verdict;       /* enum esp_verdict */
     uint8_t reason;        /* enum esp_reason */
     uint8_t source;        /* enum esp_source; in old recordings, also 0 for a copied token */
-    bool drawn;            /* the node was not tested, but its token was then drawn from the
-                              residual */
+    bool drawn;            /* true if the node was not tested, but the verifier then drew its
+                              token from the residual */
 };
 
 struct esp_tree {
@@ -101,7 +102,7 @@ struct esp_tree {
     int count;
     /* (verified) nodes in flattened order, root first; parents before children */
     int32_t *order;
-    int verified; /* rows the target computed: root plus the nodes not cut */
+    int verified; /* number of rows that the target computed: the root and all nodes not cut */
 };
 
 enum esp_stage {
@@ -149,7 +150,7 @@ struct esp_token_score {
 enum { ESP_MAX_GAUGES = 12, ESP_MAX_NODES = 2048, ESP_MAX_CHOICES = 4 };
 
 struct esp_iteration {
-    int index;    /* number of the iteration in the session, from 0 */
+    int index;    /* index of the iteration in the session */
     int position; /* number of tokens of the text before this iteration, root included */
     struct esp_tree tree;
     const int32_t *path; /* (path_length) accepted nodes, root not included */
@@ -158,8 +159,8 @@ struct esp_iteration {
     float bonus_u;            /* the random number that drew the bonus token; NaN if greedy */
     const int32_t *committed; /* (committed_count) tokens appended to the text */
     int committed_count;      /* path_length + 1, or less at the end of a generation */
-    /* (committed_count) the score of each committed token; NULL means not requested, see
-     * esp_session_score() */
+    /* (committed_count) the score of each committed token; NULL if scores were not requested
+     * (esp_session_score()) */
     const struct esp_token_score *scores;
     bool ends_turn; /* the last committed token ends an answer in the chat format */
     int deepest;    /* depth of the deepest verified node */
@@ -191,7 +192,7 @@ enum esp_event_type {
     ESP_EVENT_LAYER,     /* one draft pass ended; the tree so far is in `iteration` */
     ESP_EVENT_STAGE,     /* `stage` ended; `iteration` has the results up to this stage */
     ESP_EVENT_ITERATION, /* all six stages ended */
-    ESP_EVENT_SETTING,   /* a setting changed; takes effect from the next iteration on */
+    ESP_EVENT_SETTING,   /* a setting changed; it takes effect in the next iteration */
     ESP_EVENT_END,       /* the generation ended; `text` says why */
     ESP_EVENT_REWIND,    /* the text was shortened to its first `token_count` tokens */
     ESP_EVENT_DROP,      /* `token_count` tokens from `token_start` on were removed */

@@ -81,8 +81,8 @@ bool esp_value_info(int index, struct esp_value_info *info);
 /* Returns the index of the setting with this name, or -1. */
 int esp_value_find(const char *name);
 
-/* The first function reads value `index` from text, the second writes it as text; see
- * esp_value_read(). */
+/* The first function reads value `index` from text. The second function writes the value as
+ * text. See esp_value_read(). */
 int esp_value_parse(struct esp_session_values *values, int index, const char *called,
                     const char *text, char *err, size_t errlen);
 void esp_value_print(const struct esp_session_values *values, int index, char *text,

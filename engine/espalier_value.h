@@ -43,15 +43,16 @@ struct esp_value_info {
     /* What a user may type: words separated by '|', and perhaps a placeholder in capitals, such
      * as NUMBER. If NUMBER is among them, the first word stands for the value 0, the second
      * word for -1, and so on. A user cannot type these values as numbers, because they are
-     * outside the range. In "auto|TEXT" and "off|FILE", the word stands for NULL. */
+     * outside the range. In "auto|TEXT" and "off|FILE", the first word stands for NULL. */
     const char *values;
     const char *help;
     double minimum, maximum, value; /* range and default of a number */
     size_t offset;                  /* offset of the value in its struct */
 };
 
-/* Reads a value of the struct `in` from text. `called` is the name of the value in an error
- * message, such as "--top-p". Returns 0, or ESP_E_ARGUMENT; on failure nothing changes. */
+/* Parses `text` and stores the value in the struct `in`. `called` is the name of the value in
+ * an error message, such as "--top-p". Returns 0, or ESP_E_ARGUMENT; on failure nothing
+ * changes. */
 int esp_value_read(const struct esp_value_info *info, void *in, const char *called,
                    const char *text, char *err, size_t errlen);
 /* Writes the value in the form that esp_value_read() reads. 24 bytes are enough for a

@@ -51,7 +51,8 @@ static int read_whole(struct esp_rank_options *ranks, const char *text, char *er
                 snprintf(words + strlen(words), sizeof words - strlen(words), "%s%s",
                          k > 0 ? ", " : "", esp_rank_kind_word((enum esp_rank_kind)k));
             return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                            "--ranks-whole %.60s: give none, or some of %s", text, words);
+                            "--ranks-whole %.60s: give none, or one or more of %s", text,
+                            words);
         }
         ranks->whole |= 1u << found;
         at += length;
@@ -85,8 +86,8 @@ int esp_rank_settings_read(struct esp_rank_options *ranks, const struct esp_engi
     int status = ESP_OK;
     if (hosts > 0 && ranks->ranks < 2)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "--hosts %.60s: give more than one machine, this one (localhost) "
-                        "first, or raise --ranks",
+                        "--hosts %.60s: give more than one machine, with this machine "
+                        "(localhost) first, or raise --ranks",
                         o->hosts);
     if (hosts == 0 && !given && o->launcher && *o->launcher)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,

@@ -118,7 +118,7 @@ static int encode(const struct esp_session *s, const struct esp_chat_text *text,
                                         count);
 }
 
-/* Writes the text of a turn. The user's message becomes bytes *start to *end - 1 of it. */
+/* Writes the text of a turn. Bytes *start to *end - 1 of this text are the user's message. */
 static int write_turn(const struct esp_session *s, struct esp_chat_text *out, const char *text,
                       size_t length, size_t *start, size_t *end)
 {

@@ -258,9 +258,9 @@ int esp_session_prompt(struct esp_session *s, const int32_t *tokens, int count, 
     return esp_session_append(s, tokens, count, true, 0, count, err, errlen);
 }
 
-/* Tokenizes only the beginning of the text, so it is quick even for megabytes. The last tokens
- * of the beginning may differ from the tokens of the whole text, but only a few tokens differ.
- * The whole text is therefore too long for the context, too. */
+/* Tokenizes only the beginning of the text, which is quick even if the text has megabytes. Only
+ * a few of the resulting tokens can differ from the tokens of the whole text. So if the
+ * beginning is far too long for the context, the whole text is, too. */
 bool esp_session_is_far_too_long(const struct esp_session *s, const char *text, size_t length)
 {
     const int64_t far = FAR_TOO_LONG * (int64_t)s->context;

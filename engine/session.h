@@ -76,7 +76,7 @@ struct esp_session {
     struct esp_scores scores; /* all zero until scores are requested */
 
     struct esp_stats stats;
-    int first_index; /* number of the first iteration; see esp_session_count_from() */
+    int first_index; /* index of the first iteration; see esp_session_count_from() */
     int64_t path_sum;
     struct esp_pace plain, pace; /* times of plain decoding and of iterations */
     struct esp_calibration calibration;
@@ -84,7 +84,7 @@ struct esp_session {
     struct esp_recycling recycling;
     struct esp_expectation expectation;
     unsigned expected_serial; /* serial number of the last expected text */
-    double beta;              /* beta of the running iteration, see calibration.h */
+    double beta;              /* beta in the running iteration; see calibration.h */
 };
 
 /* Returns whether the drafter reads the distributions and states of both models from the last
@@ -144,7 +144,7 @@ int esp_session_open_caches(struct esp_session *session, const struct esp_window
  * Returns 0 if this succeeded, so that the failed pass can be repeated. Otherwise, returns the
  * status. */
 int esp_session_recover(struct esp_session *session, int status);
-/* Returns how many tokens the last token of a text sees, if the text has `length` tokens. */
+/* Returns how many tokens the last token of a text of `length` tokens attends to. */
 int esp_session_seen(const struct esp_session *session, int length);
 /* Allocates memory for a text of this many tokens. Returns 0 or ESP_E_MEMORY. */
 int esp_session_text_room(struct esp_session *session, int tokens);
@@ -168,8 +168,8 @@ void esp_session_choose_end(struct esp_session *session);
  * requested. */
 int esp_session_score_path(struct esp_session *session);
 
-/* The first function returns whether the draft is a draft head, the second whether it is a
- * quantised copy of the target (`--draft self`). */
+/* The first function returns whether the draft is a draft head. The second function returns
+ * whether the draft is a quantised copy of the target (`--draft self`). */
 bool esp_session_has_head(const struct esp_session *session);
 bool esp_session_has_copy(const struct esp_session *session);
 /* Returns whether the draft is an MTP layer. */

@@ -152,7 +152,7 @@ static float half_scale(uint8_t e)
     return float_from_bits(e < 2 ? 0x200000u << e : (uint32_t)(e - 1) << 23);
 }
 
-/* Reads scale and minimum number i (0..7), six bits each, from the 12 bytes of a Q4_K or Q5_K
+/* Reads scale i and minimum i (0 <= i < 8), six bits each, from the 12 bytes of a Q4_K or Q5_K
  * block. */
 static void load_scale(const uint8_t *s, int i, int *scale, int *minimum)
 {
@@ -165,7 +165,7 @@ static void load_scale(const uint8_t *s, int i, int *scale, int *minimum)
     }
 }
 
-/* Writes scale and minimum number i; `s` must be zero before number 0 is written. */
+/* Writes scale i and minimum i. Before the first call, all bytes of `s` must be 0. */
 static void store_scale(uint8_t *s, int i, int scale, int minimum)
 {
     if (i < 4) {

@@ -1,4 +1,4 @@
-/* texts.h - stores token texts and gauge names, which are needed longer than their events.
+/* texts.h - stores token texts and gauge names, which must outlive their events.
  *
  * A recording contains the text of every token in addition to its id, so it can be shown
  * without the models. When an event is read, the texts of its tokens are added to this store.

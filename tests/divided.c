@@ -164,8 +164,8 @@ void divided_compare(struct esp_backend *backend, const struct esp_model_desc *d
     for (size_t i = 0; i < e->count; i++)
         differ += memcmp(&e->values[i], &other.values[i], sizeof(float)) != 0;
     CHECK(differ == 0,
-          "%s, %d ranks, whole %u: %zu of %zu outputs differ from those of one rank", name,
-          d->ranks, d->whole, differ, e->count);
+          "%s, %d ranks, whole %u: %zu of %zu outputs differ from the outputs of one rank",
+          name, d->ranks, d->whole, differ, e->count);
     free(other.values);
 }
 

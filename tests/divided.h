@@ -1,5 +1,5 @@
 /* divided.h - runs passes of models that are divided among ranks, for tests of the CPU and the
- * CUDA backend. The results must be bit-identical to those of one rank. */
+ * CUDA backend. The results must be bit-identical to the results with one rank. */
 #ifndef ESP_TEST_DIVIDED_H
 #define ESP_TEST_DIVIDED_H
 
@@ -51,7 +51,7 @@ void divided_close_on(struct divided *m);
 
 /* Runs a pass over `count` rows after the first `first` rows of the cache. The tokens are
  * `seed`, seed + 1, ... The first `text` rows of the pass belong to the text, so they cannot be
- * removed again. Returns the status. */
+ * removed later. Returns the status. */
 int divided_run_rows(struct divided *m, int first, int seed, int count, int text, bool wanted);
 int divided_run_chain(struct divided *m, int first, int count, bool wanted);
 
@@ -76,7 +76,7 @@ void divided_compare(struct esp_backend *backend, const struct esp_model_desc *d
  * several ranks. The logits must be bit-identical. */
 void divided_compare_copy(struct esp_backend *one, struct esp_backend *many);
 
-/* Returns the process id of child number `which` of this process, counted from 0. Returns 0 if
+/* Returns the process id of child `which` of this process, counted from 0. Returns 0 if
  * the process has fewer children. */
 pid_t divided_child(int which);
 

@@ -136,7 +136,7 @@ draw_caption(struct chart *d, const char *title, const char *format, ...)
     d->top += LINE;
 }
 
-/* Draws the numbers of the first and the last iteration below a chart. */
+/* Draws the indices of the first and the last iteration below a chart. */
 static void draw_iterations(struct chart *d, struct box box)
 {
     const struct esp_course_point *points = d->course->points;

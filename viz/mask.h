@@ -1,7 +1,7 @@
 /* mask.h - the tree attention mask of a flattened tree.
  *
- * A row of the target's pass sees itself, its ancestors in the tree, and the whole text before
- * the tree.
+ * A row of the target's pass attends to itself, to its ancestors in the tree, and to the whole
+ * text before the tree.
  */
 #ifndef ESP_MASK_H
 #define ESP_MASK_H
@@ -20,10 +20,11 @@ struct esp_mask {
 bool esp_mask_open(struct esp_mask *mask, const struct esp_tree *tree);
 void esp_mask_close(struct esp_mask *mask);
 
-/* Returns whether row `row` sees row `column`; false beyond the last row or column. */
+/* Returns whether row `row` attends to row `column`. Returns false beyond the last row or
+ * column. */
 bool esp_mask_sees(const struct esp_mask *mask, int row, int column);
-/* Returns whether any row of a block sees any column of the block. Blocks have 32 rows and
- * columns; block_row and block_column are indices of blocks. */
+/* Returns whether any row of a block attends to any column of the block. A block has 32 rows
+ * and 32 columns; block_row and block_column are indices of blocks. */
 bool esp_mask_block(const struct esp_mask *mask, int block_row, int block_column);
 
 #endif

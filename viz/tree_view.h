@@ -68,7 +68,7 @@ int esp_draw_token(struct esp_canvas *canvas, int x, int y, int room, int style,
                    const struct esp_tokens *tokens, int32_t token);
 int esp_token_width(const struct esp_tokens *tokens, int32_t token, bool ascii);
 
-/* Returns the style of a node, by its verdict. */
+/* Returns the style of a node. It depends on the node's verdict. */
 int esp_node_style(const struct esp_iteration *it, int node);
 /* Returns whether this token contains the searched text. */
 bool esp_tree_matches(const struct esp_tree_look *look, int32_t token);

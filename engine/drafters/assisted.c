@@ -3,7 +3,7 @@
  * A chain has at most K tokens. K starts at the value of parameter K. It grows by 2 if all
  * drafted tokens were accepted; otherwise it falls by 1. A chain ends early after a token with
  * a draft probability below parameter `confidence`; that token is still verified. If all tokens
- * of such a shorter chain were accepted, K grows, too, as in recent versions of the library.
+ * of such a shorter chain were accepted, K also grows, as in recent versions of the library.
  * Older versions required K accepted tokens. The confidence test only reads tokens that are
  * already in the tree, never the next one, so sampled chains stay unbiased.
  */

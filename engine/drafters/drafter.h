@@ -310,7 +310,7 @@ enum { ESP_PRUNE_CUT, ESP_PRUNE_STOP };
     {                                                                                          \
         "cache", ESP_CHOICE, 0, 1, 0,                                                          \
             .choices = "keep|rebuild",                                                         \
-            .help = "keep: keep accepted KV rows; rebuild: compute them again, as papers do"   \
+            .help = "keep: keep accepted KV rows; rebuild: recompute them, as the papers do"   \
     }
 #define ESP_PARAM_DRAWS(sampled)                                                               \
     {                                                                                          \

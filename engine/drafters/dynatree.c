@@ -4,8 +4,8 @@
  *   depth     u is expanded iff d(u) < Dmax and P(u) >= rhostop
  *             and (d(u) < D0 or P(u) >= rhodeep);
  *   breadth   u gets Bmin children if c(u) >= tauh, Bmax if c(u) < taul, else Bmid;
- *   pruning   nodes with P(u) < tau are cut before verification, or verified but not expanded;
- *             the tree has at most N nodes;
+ *   pruning   nodes with P(u) < tau are cut before verification (prune=cut), or they are
+ *             verified but not expanded (prune=stop); the tree has at most N nodes;
  *   history   D0 and thresholds follow past acceptance (dynatree_history.h).
  *
  * Above temperature 0 the children are drawn without replacement, so that a verifier for such
@@ -20,7 +20,7 @@
  * rhodeep.
  *
  * D0 is a real number, so that it changes smoothly; it is rounded down where it is used. Depth,
- * breadth and pruning can be switched off one by one (the ablation, sec. 4.5). With all three
+ * breadth and pruning can be switched off one by one, as in sec. 4.5. With all three switched
  * off, this drafter is `fixed` with D = D0 and B = Bmid.
  */
 #include "engine/drafters/drafter.h"
@@ -158,7 +158,7 @@ static bool expand(const void *drafter, const struct esp_node *node, enum esp_re
 {
     const struct esp_draft *d = drafter;
     const struct esp_history *h = d->state;
-    /* With root=draft, the paper's literal form, the draft's first guess has depth 0. */
+    /* root=draft follows the paper literally: the draft's first guess has depth 0. */
     const int depth = node->depth - (int)esp_param(d->params, ROOT);
     const double probability = exp(node->cumulative_log_q);
     const bool deep = depth >= (int)floor(h->d0);
@@ -238,13 +238,13 @@ const struct esp_drafter_ops esp_drafter_dynatree = {
     .summary = "breadth and depth follow the draft's confidence and past acceptance",
     .source = "dynatree, sec. 3.3",
     .differs =
-        "a layer that exceeds N is treated as in fixed. Above temperature 0 children are "
-        "drawn without replacement, which keeps the target's distribution (the paper only "
+        "a layer that exceeds N is treated as in drafter fixed. Above temperature 0 children "
+        "are drawn without replacement, which keeps the target's distribution (the paper only "
         "decodes greedily). history=step is the released program's rule: it changes "
         "thresholds once per generation, by fixed steps, if acceptance is outside a dead "
         "band. history=proportional is the paper's rule with three differences: acceptance "
-        "is path length / depth (accepted / drafted tokens stays low with side branches), "
-        "rhodeep is adapted and taul (app. D) is not, and tauh stays above taul. The paper "
+        "is path length / depth, because side branches keep accepted / drafted tokens low; "
+        "rhodeep is adapted, but taul (app. D) is not; and tauh stays above taul. The paper "
         "prints no step sizes, so the step sizes here are our own. prune=cut follows the "
         "paper's text, and prune=stop the released program. " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK | ESP_DRAW_SWOR,

@@ -7,8 +7,8 @@
 enum { FARTHEST = 64, AGREE = 3, ANCHOR = 8 };
 /* Estimated probabilities that the answer continues at a position of the expected text, while
  * fewer than three tokens agree. A position is likely if the tokens before it are also the last
- * tokens of the answer. A position is also likely if it is as far after the difference as the
- * end of the answer is. */
+ * tokens of the answer. A position is also likely if its distance from the difference equals
+ * the distance of the end of the answer. */
 static const float AGREED[AGREE] = {0.3F, 0.6F, 0.85F}; /* for 0, 1 or 2 tokens that agree */
 static const float LEAST = 0.1F;                        /* positions with a lower
                                                            probability are not guessed */
@@ -18,7 +18,7 @@ static bool same(const int32_t *a, const int32_t *b, int count)
     return memcmp(a, b, (size_t)count * sizeof *a) == 0;
 }
 
-/* Reads one token of the answer. */
+/* Reads the next token of the answer and moves the pointer. */
 static void move_on(struct esp_follow *f, const struct esp_expected *e, const int32_t *text)
 {
     const int32_t token = text[f->read];
@@ -32,8 +32,8 @@ static void move_on(struct esp_follow *f, const struct esp_expected *e, const in
     f->read++;
 }
 
-/* Continues after a difference: token number `expected` of the expected text matches token
- * number `place` of the session's text. Reads the text from that token up to f->read again. */
+/* Continues after a difference: token `expected` of the expected text matches token `place` of
+ * the session's text. Reads the session's text from token `place` to f->read again. */
 static void go_on(struct esp_follow *f, const struct esp_expected *e, const int32_t *text,
                   int expected, int place)
 {

@@ -8,8 +8,9 @@
  * to the place where the expected text contains the last eight tokens of the answer.
  *
  * Until three tokens agree, the pointer has no position, and likely positions are guessed.
- * After a changed word, the likeliest position is as far after the difference, in tokens, as
- * the end of the answer. A position is likelier if one or two tokens before it agree.
+ * After a changed word, the likeliest position has the same distance in tokens from the
+ * difference as the end of the answer. A position is likelier if one or two tokens before it
+ * agree with the end of the answer.
  *
  * The feature "predicted outputs" of OpenAI and two designs for llama.cpp (pull requests 12127,
  * 14739) follow a text in this way.
@@ -25,7 +26,7 @@ struct esp_expected {
     const int32_t *tokens; /* (count) */
     int count;             /* 0 means nothing is expected */
     int begin;             /* length of the session's text before the answer, in tokens */
-    unsigned serial;       /* changes whenever the tokens change; 0: no text was expected yet */
+    unsigned serial;       /* changes whenever the tokens change; 0: no expected text yet */
 };
 
 /* The pointer into the expected text. A zero-initialised struct is valid: nothing has been read
@@ -58,8 +59,8 @@ struct esp_follow_guess {
 };
 
 /* After a difference, writes the positions of the expected text at which the answer probably
- * continues, the likeliest first. Returns their number, which is 0 if the pointer has a
- * position. `text` is the session's text that was read. */
+ * continues, the likeliest first. Returns the number of positions, which is 0 if the pointer
+ * has a position. `text` is the session's text, as passed to esp_follow_read(). */
 int esp_follow_guess(const struct esp_follow *follow, const struct esp_expected *expected,
                      const int32_t *text, struct esp_follow_guess guesses[ESP_FOLLOW_PLACES]);
 

@@ -8,8 +8,8 @@
  * of these tokens, 0.01 steps are added to the balance. However bad the draft is, speculation
  * therefore costs at most a few steps per text, plus one percent, plus what it saved before. If
  * a draft's trees have saved time on average, the account is not charged for the time in which
- * the draft model catches up before the next look. The one percent would never be enough for
- * this time.
+ * the draft model catches up before the next look. The one percent would never pay for this
+ * time.
  */
 #ifndef ESP_GOODPUT_ACCOUNT_H
 #define ESP_GOODPUT_ACCOUNT_H
@@ -43,7 +43,7 @@ void esp_account_open(struct esp_account *account);
  * drafting saved time in earlier texts. */
 bool esp_account_read(struct esp_account *account, int length, bool pays);
 
-/* Starts an iteration; returns whether it decodes without a draft. All times are in seconds.
+/* Starts an iteration. Returns whether it decodes without a draft. All times are in seconds.
  * step: the time of a step of plain decoding (0 means unknown yet); look: the cost of a look at
  * the text; catch_up: the part of `look` in which the draft model catches up. */
 bool esp_account_is_plain(struct esp_account *account, double step, double look,

@@ -30,7 +30,7 @@ static const struct esp_param params[] = {
             .help = "stop when the next B nodes together are less likely than this"},
     [K] = {"K", ESP_INT, 1, 64, 24, .help = "maximum depth of retrieved guesses"},
     [FACTOR] = {"factor", ESP_REAL, 0.25, 64, 2,
-                .help = "maximum number of nodes per token of a match"},
+                .help = "maximum number of nodes for each token of the match"},
     [LEAST] = {"least", ESP_REAL, 0, 1, 0.1, .help = "minimum frequency of a retrieved guess"},
     [RECYCLE] = {"recycled", ESP_CHOICE, 0, 1, 1, .choices = "off|on",
                  .help = "also draft what the target found likely after the same token"},
@@ -49,7 +49,7 @@ struct state {
                                               model */
     struct rate length[ESP_MATCH_CLASSES]; /* path length in retrieved trees of each class */
     struct rate right[ESP_MATCH_CLASSES];  /* fraction of correct guesses of each class */
-    struct rate model;                     /* path length in the model's nodes */
+    struct rate model;                     /* number of accepted nodes from the draft model */
 };
 
 static void learn(struct rate *r, double value)
@@ -58,7 +58,8 @@ static void learn(struct rate *r, double value)
     r->weight = FADE * r->weight + 1;
 }
 
-/* Returns the mean of the samples and of `before`, which has the weight of one sample. */
+/* Returns the mean of the samples and the value `before`, which has the weight of one
+ * sample. */
 static double mean(const struct rate *r, double before)
 {
     return (r->sum + before) / (r->weight + 1);

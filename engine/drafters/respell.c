@@ -217,7 +217,7 @@ static void close_encoder(void *state)
 
 const struct esp_drafter_ops esp_drafter_respell = {
     .name = "respell",
-    .summary = "for a draft with another vocabulary: its text, encoded as the target's tokens",
+    .summary = "text of a draft model with another vocabulary, encoded as target tokens",
     .source = "Timor et al. 2025, alg. 2",
     .differs =
         "only the last 8 tokens of the text are encoded again, and the chain is always the "

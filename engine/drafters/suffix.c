@@ -14,7 +14,7 @@ static const struct esp_param params[] = {
     [N] = {"N", ESP_INT, 1, ESP_GUESSES, 32, .help = "maximum number of nodes"},
     [K] = {"K", ESP_INT, 1, 64, 24, .help = "depth of the tree"},
     [FACTOR] = {"factor", ESP_REAL, 0.25, 64, 1,
-                .help = "maximum number of nodes per token of a match"},
+                .help = "maximum number of nodes for each token of the match"},
     [LEAST] = {"least", ESP_REAL, 0, 1, 0.1, .help = "minimum frequency of a guess"},
     {0},
 };

@@ -38,7 +38,7 @@
 
 /* The rows of a convolution have three parts: queries, keys and values, in the mixer's
  * order. */
-enum { CONV_PARTS = 3, MOST_PARTS = 2 + CONV_PARTS /* maximum parts of a tensor */ };
+enum { CONV_PARTS = 3, MOST_PARTS = 2 + CONV_PARTS /* maximum number of parts */ };
 
 /* Describes one tensor of the new file. It is one slot of the enlarged model, or a fused matrix
  * that consists of several slots (`part`). The rows of each part are divided into `rounds`
@@ -50,7 +50,7 @@ struct made {
     int parts, rounds;
     int dimensions; /* 1: a vector. 3: a dimension of 1 is between rows and columns */
     int experts;    /* if not 0, the tensor has the matrices of this many experts */
-    bool continues; /* true: the next expert's matrix of the previous entry's tensor */
+    bool continues; /* true: the previous entry is the same tensor, for the previous expert */
 };
 
 struct inflation {
@@ -74,7 +74,7 @@ static int refuse_type(const struct inflation *n, enum esp_dtype dtype)
                     n->model->path, esp_dtype_name(dtype));
 }
 
-/* Returns whether the enlarged model has `width` times this size. */
+/* Returns whether this size is `width` times as large in the enlarged model. */
 static bool grows(enum esp_size size)
 {
     static const enum esp_size sizes[] = {ESP_HIDDEN,     ESP_HEADS,   ESP_QUERIES, ESP_KEYS,
@@ -86,7 +86,7 @@ static bool grows(enum esp_size size)
     return false;
 }
 
-/* Writes to `rows` (CONV_PARTS) how many rows of a convolution are in each part; returns the
+/* Writes to `rows` (CONV_PARTS) how many rows of a convolution are in each part. Returns the
  * number of parts. */
 static int conv_parts(const struct esp_model_desc *d, enum esp_mixer mixer,
                       int rows[CONV_PARTS])
@@ -260,7 +260,8 @@ static int grow_all(const struct inflation *n)
 
 /* ------------------------------------------------------------------ the list of tensors */
 
-/* Returns the first rule with this tensor name. (In folders, `apart` has no meaning.) */
+/* Returns the first rule with this tensor name. Ignores the field `apart`, which is only for
+ * GGUF files. */
 static const struct esp_tensor_rule *first_named(const struct esp_tensor_rule *rules,
                                                  const char *name)
 {

@@ -19,7 +19,8 @@ enum {
     ALPHABET_END = 0x144, /* characters of the byte alphabet are below this */
 };
 
-/* Returns the byte that a character stands for, or -1. */
+/* Returns the byte that a character of the byte alphabet stands for. Returns -1 for any other
+ * character. */
 static int alphabet_byte(unsigned c)
 {
     if ((c >= '!' && c <= '~') || (c >= 0xA1 && c <= 0xFF && c != 0xAD))
@@ -30,7 +31,7 @@ static int alphabet_byte(unsigned c)
     return n < 33 ? n : n < 67 ? n - 33 + 127 : 173;
 }
 
-/* Returns the byte that a text like "<0x0A>" stands for, or -1. */
+/* Returns the byte that a text like "<0x0A>" stands for. Returns -1 for any other text. */
 static int fallback_byte(const char *text, size_t length)
 {
     static const char digits[] = "0123456789ABCDEF";
@@ -59,9 +60,9 @@ static int64_t spell_marks(const char *text, size_t length, char *out)
     return n;
 }
 
-/* Translates valid UTF-8 text from the byte alphabet to bytes and returns their number; -1 if a
- * character is not in the alphabet. The bytes are written to `out`, which may be NULL or the
- * text itself. */
+/* Translates valid UTF-8 text from the byte alphabet to bytes. Writes the bytes to `out`, which
+ * can be NULL or the text itself. Returns the number of bytes, or -1 if a character is not in
+ * the alphabet. */
 static int64_t spell(const struct esp_vocabulary *v, const char *text, size_t length, char *out)
 {
     int64_t n = 0;
@@ -145,7 +146,7 @@ static int check_id(const cJSON *number, const char *text, char *err, size_t err
     return (int)id;
 }
 
-/* Checks ids and texts and allocates room for all tokens. */
+/* Checks the ids and the texts, and allocates memory for all tokens. */
 static int allocate(struct esp_vocabulary *v, const cJSON *vocab, const cJSON *added, char *err,
                     size_t errlen)
 {

@@ -61,7 +61,8 @@ void esp_vocabulary_free(struct esp_vocabulary *vocabulary);
  * -1 if there is none. */
 int32_t esp_vocabulary_find(const struct esp_vocabulary *vocabulary, bool spelled,
                             const char *bytes, size_t length);
-/* Returns the token that the file writes as `text` (valid UTF-8), or -1. Overwrites `text`. */
+/* Returns the token that the file writes as `text` (valid UTF-8), or -1 if there is none.
+ * Overwrites `text`. */
 int32_t esp_vocabulary_find_text(const struct esp_vocabulary *vocabulary, char *text,
                                  size_t length);
 

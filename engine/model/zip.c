@@ -101,7 +101,7 @@ static int read_large(const char *extra, size_t length, uint64_t *value[3])
 }
 
 /* Reads the entry at `at` and sets *next to the position of the next entry. Returns NULL, or
- * the end of an error message if the entry is damaged. */
+ * the last part of an error message if the entry is damaged. */
 static const char *read_entry(struct esp_zip_entry *entry, const char *directory, size_t length,
                               size_t at, size_t *next, struct esp_tensor_file *file,
                               size_t file_size)
@@ -121,14 +121,14 @@ static const char *read_entry(struct esp_zip_entry *entry, const char *directory
     if (read_large(head + ENTRY + name, extra, large) < 0)
         return "a size in its directory is truncated";
     if (esp_little_endian(head + 10, 2) != 0 || packed != size)
-        return "a part is compressed";
+        return "an entry is compressed";
     if (file_size < LOCAL || start > file_size - LOCAL)
-        return "a part lies outside the file";
+        return "an entry lies outside the file";
     esp_tensor_file_read(file, (size_t)start, local, LOCAL);
     const uint64_t begin =
         start + LOCAL + esp_little_endian(local + 26, 2) + esp_little_endian(local + 28, 2);
     if (memcmp(local, "PK\3\4", 4) != 0 || begin > file_size || size > file_size - begin)
-        return "a part lies outside the file";
+        return "an entry lies outside the file";
     *entry = (struct esp_zip_entry){head + ENTRY, name, (size_t)begin, (size_t)size};
     *next = at + ENTRY + texts;
     return NULL;

@@ -1,4 +1,4 @@
-/* write_file.c - writes a file under another name and renames it; see write_file.h. */
+/* write_file.c - writes a file under a temporary name and renames it; see write_file.h. */
 #include "engine/support/write_file.h"
 
 #include <errno.h>

@@ -17,7 +17,7 @@
 int esp_write_file(const char *path, const char *bytes, size_t length, bool over, char *err,
                    size_t errlen);
 
-/* Describes a file that is written in parts, under another name. */
+/* Describes a file that is written in parts, under a temporary name. */
 struct esp_writing {
     int file;  /* write to it with esp_write_all() */
     int noted; /* number returned by esp_part_file_begin() */
@@ -29,15 +29,15 @@ struct esp_writing {
  * esp_write_file(). */
 int esp_write_begin(struct esp_writing *writing, const char *path, bool over, char *err,
                     size_t errlen);
-/* Ends writing. If `good`, the file gets its final name. Otherwise it is removed and ESP_E_FILE
- * is returned. In that case the caller must write the reason to err. */
+/* Ends writing. If `good` is true, the file gets its final name. Otherwise the file is removed,
+ * and the function returns ESP_E_FILE; the caller must then write the reason to err. */
 int esp_write_end(struct esp_writing *writing, bool good, char *err, size_t errlen);
 
 /* Writes all bytes, with as many calls of write() as needed. Returns false and sets errno on
  * failure. Async-signal-safe. */
 bool esp_write_all(int file, const char *bytes, size_t length);
 
-/* Creates missing folders above a file, readable by their owner only. */
+/* Creates the missing parent folders of a file. Only their owner can read them. */
 void esp_make_folders(const char *path);
 
 #endif

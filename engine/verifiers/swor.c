@@ -61,7 +61,7 @@ const struct esp_verifier_ops esp_verifier_swor = {
     .summary = "test children drawn without replacement, each against the current residual",
     .source = "dyspec, alg. 3; Sequoia",
     .differs = "the tests end if q has no probability left, as in dyspec, app. A.3. Sequoia "
-               "continues",
+               "continues the tests",
     .lossless = ESP_DRAW_SWOR,
     .preferred = ESP_DRAW_SWOR,
     .formula = "min(1, P/Q)",

@@ -383,7 +383,8 @@ static void move_row(const struct esp_cpu_pass *p, int from, int to)
 
 /* ------------------------------------------------------------------ hidden states */
 
-/* Returns the row of esp_states.to for the hidden states of batch row `row`, or -1. */
+/* Returns the row of esp_states.to for the hidden states of batch row `row`. Returns -1 if they
+ * are not requested. */
 static int states_row(const struct esp_cpu_pass *p, int row)
 {
     const struct esp_states *s = p->batch->states;
@@ -477,8 +478,8 @@ static void mlp(struct esp_cpu_pass *p, const struct esp_packed *gate,
 
 /* ------------------------------------------------------------------ experts */
 
-/* Lists the experts with the highest values, best first. Of equal values, the expert with the
- * lower number comes first. bias: (experts) added to the values, or NULL. */
+/* Lists the experts with the highest values, best first. If values are equal, the expert with
+ * the lower index comes first. bias: (experts) added to the values, or NULL. */
 static void list_best(const struct esp_model_desc *d, const float *value, const float *bias,
                       int32_t *chosen)
 {
@@ -720,8 +721,8 @@ static void run_layer(struct esp_cpu_pass *p)
     run_mlp(p, layer);
 }
 
-/* Must be called after the last layer. Drops the rows whose logits are not wanted from the rest
- * of the pass. */
+/* Must be called after the last layer. Makes the pass continue with only the rows whose logits
+ * are wanted. */
 static void keep_wanted(struct esp_cpu_pass *p)
 {
     for (int i = 0, from = 0; i < p->wanted; i++, from++) {

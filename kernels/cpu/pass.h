@@ -20,7 +20,7 @@ struct esp_cpu_pass {
     int parts;
     int layer;
     int rows;             /* number of rows with which the pass continues */
-    const int32_t *going; /* their row numbers in the batch; NULL means all rows */
+    const int32_t *going; /* indices of these rows in the batch; NULL means all rows */
 };
 
 typedef void esp_cpu_row_step(void *step, int row);

@@ -71,7 +71,7 @@ struct layer {
 struct esp_cpu_stream {
     struct layer *layer; /* (layers) */
     struct file *file;   /* (files) */
-    int *order;          /* (streamed) the numbers of the streamed layers, ascending */
+    int *order;          /* (streamed) indices of the streamed layers, ascending */
     int layers, files, streamed;
     char *buffer[BUFFERS];
 
@@ -143,7 +143,7 @@ static size_t stored_bytes(const struct esp_tensor *t)
     return (at + 1) * (t->scales ? bytes - scale_bytes(t) : bytes);
 }
 
-/* Adds a matrix, or the scales of one, to the layer. */
+/* Adds a matrix, or the scales of a matrix, to the layer. */
 static struct matrix *add_matrix(struct esp_cpu_stream *s, struct layer *l,
                                  const struct esp_tensor *tensor,
                                  struct esp_tensor_file *source)

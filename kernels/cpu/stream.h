@@ -3,7 +3,7 @@
  *
  * A stream knows where the matrices of all layers are in the files, and which layers are
  * streamed. A pass uses the layers in order, while a thread reads the next layers. Buffers
- * contain rows in the form of the file. Products pack these rows (esp_cpu_pack_stored()), 128
+ * contain rows in the format of the file. Products pack these rows (esp_cpu_pack_stored()), 128
  * outputs at a time, and multiply the packed rows while they are in the processor's cache.
  */
 #ifndef ESP_CPU_STREAM_H
@@ -38,10 +38,10 @@ size_t esp_cpu_stream_buffer_bytes(const struct esp_cpu_stream *stream);
  * afterwards. */
 int esp_cpu_stream_start(struct esp_cpu_stream *stream, char *err, size_t errlen);
 
-/* begin() starts a pass. Only one pass runs at a time; passes of other threads wait. hold()
+/* begin() starts a pass. Only one pass runs at a time; other threads wait for its end. hold()
  * waits until a layer has been read. Layers must be held in order. hold() returns ESP_E_FILE if
- * reading failed, and failure() then returns the message. All of these functions do nothing for
- * layers that are not streamed, or without a stream (NULL). */
+ * reading failed, and failure() then returns the message. All of these functions do nothing if
+ * the stream is NULL. hold() and release() do nothing for a layer that is not streamed. */
 void esp_cpu_stream_begin(struct esp_cpu_stream *stream);
 int esp_cpu_stream_hold(struct esp_cpu_stream *stream, int layer);
 void esp_cpu_stream_release(struct esp_cpu_stream *stream, int layer);

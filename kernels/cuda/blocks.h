@@ -22,10 +22,10 @@ struct esp_block_field {
     int chunk;       /* bytes of a chunk of words, 16 or 32; 0 in a plain field */
 };
 
-/* Call this repeatedly to get the fields of a unit. A unit contains the fields of dtype.h in
- * reverse order, and joined fields count as one. Writes to *field the field that ends before
- * field *end of dtype.h. Sets *end to the first field of dtype.h that *field includes. Returns
- * false if there is no such field. */
+/* Lists the fields of a unit. Call this first with *end = the number of fields in dtype.h, and
+ * then again until it returns false. A unit contains the fields of dtype.h in reverse order,
+ * and joined fields are one field. Writes to *field the field of the unit that ends with entry
+ * *end - 1 of dtype.h. Then sets *end to the first entry of dtype.h that *field includes. */
 static inline bool esp_block_field_before(enum esp_dtype dtype, int *end,
                                           struct esp_block_field *field)
 {

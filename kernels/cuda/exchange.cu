@@ -96,7 +96,7 @@ static __global__ void unpack_kernel(struct esp_cuda_arrays at, struct exchange_
     }
 }
 
-/* Lists the matrices that are exchanged. Returns the number of these pieces. */
+/* Lists the pieces, which are the matrices that are exchanged. Returns the number of pieces. */
 static int list_pieces(const struct esp_cuda_cache *c, const struct esp_cuda_exchange *e,
                        struct piece *piece)
 {

@@ -108,7 +108,7 @@ static int tell_none(cudaError_t result, char *err, size_t errlen)
     return esp_fail(err, errlen, none ? ESP_E_UNSUPPORTED : ESP_E_DEVICE,
                     "there is no CUDA device here (%s)",
                     driver == 0             ? "no NVIDIA driver was found"
-                    : result == cudaSuccess ? "the driver finds none"
+                    : result == cudaSuccess ? "the driver finds no GPU"
                                             : cudaGetErrorString(result));
 }
 
@@ -149,7 +149,7 @@ static int find_device(int device, cudaDeviceProp *properties, char *err, size_t
         return tell_none(result, err, errlen);
     if (device < 0 || device >= count)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "there is no GPU number %d here; %d can be used, numbered from 0; see "
+                        "there is no GPU %d here; %d can be used, numbered from 0; see "
                         "espalier list backends",
                         device, count);
     result = enter(device);

@@ -3,8 +3,8 @@
  *
  * The host makes the plan (state_plan.h) and sends it before the pass. Convolutions read the
  * inputs of the last tokens before a pass. These inputs stay in their slots, so a pass moves no
- * inputs. For these tokens there are conv_kernel - 1 more slots than a plan can have entries. A
- * copy of the states contains these inputs, too.
+ * inputs. To have room for them, there are conv_kernel - 1 more slots than a plan can have
+ * entries. A copy of the states contains these inputs, too.
  */
 #include <climits>
 #include <cstdlib>
@@ -45,7 +45,7 @@ static size_t tail_of(const struct esp_cuda_states *s)
     return taps_of(s) * s->width;
 }
 
-/* Returns how many numbers a copy of all states has, see `slots` of struct esp_cuda_states. */
+/* Returns the size of a copy of all states in floats; see `slots` of struct esp_cuda_states. */
 static size_t copy_of(const struct esp_cuda_states *s)
 {
     return s->layers *
@@ -66,7 +66,7 @@ size_t esp_cuda_checkpoint_bytes(const struct esp_model_desc *d)
     return s.layers > 0 ? copy_of(&s) * sizeof *s.memory : 0;
 }
 
-/* Returns the largest level that a walk over `count` states can use, see walk.h. */
+/* Returns the largest level that a walk over `count` states can use; see walk.h. */
 static int levels_of(int count)
 {
     int levels = 1;

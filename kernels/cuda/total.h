@@ -6,8 +6,8 @@
  * as a tree, and the chunks are added one after another. Half a warp sums a chunk, a block sums
  * sixteen chunks at a time, and the last block adds the chunks. So the sum does not depend on
  * the launch, and the results of softmax, remove and sample are bit-identical to the CPU's. In
- * combine, the CPU adds in a different order, so the last bits of its sums may differ. The cost
- * of the order used here is a chain of vocabulary / 256 additions in one thread.
+ * combine, the CPU adds in a different order, so the last bits of its sums may differ. This
+ * order has a price: one thread adds vocabulary / 256 chunks, one after another.
  *
  * combine, remove and the residual of ratio.cu differ only in the function. The function is a
  * struct with

@@ -1,8 +1,8 @@
 /* weights.cu - copies the weights of a model to one allocation on the device, through pinned
  * memory.
  *
- * With a memory limit, the layers that do not fit stay in pinned memory of the host, see
- * stream.cu. The allocation then has two buffers for them.
+ * With a memory limit, the layers that do not fit stay in pinned memory of the host
+ * (stream.cu). The allocation then has two buffers for these layers.
  *
  * The tensors are read row by row, converted to bf16 (fp16 stays fp16), arranged as the kernels
  * need them, and sent in pieces: one piece is filled while the previous one is copied. All
@@ -53,7 +53,7 @@ struct loader {
     cudaEvent_t sent[2];
     int current;
     size_t filled, done;
-    char *to;     /* where the current piece is copied to */
+    char *to;     /* the current piece is copied to here */
     int layer;    /* the layer that is being sent, or -1 */
     bool on_host; /* the piece belongs to a streamed layer, so it stays on the host */
     int status;
@@ -234,7 +234,7 @@ static void send_matrix(struct loader *l, const struct esp_cuda_matrix *m, find_
     send_bias(l, m, find, user);
 }
 
-/* Sends a quantised matrix tile by tile, see blocks.h. Rows after the last one are zero. */
+/* Sends a quantised matrix tile by tile (blocks.h). Rows after the last row are zero. */
 static void send_blocks(struct loader *l, const struct esp_cuda_matrix *m,
                         const struct esp_tensor *tensor)
 {
@@ -557,7 +557,7 @@ static int place_of(const struct esp_model_desc *d, int layer)
     return place;
 }
 
-/* Reserves memory for layer `i`, except its first norm, and sends it. */
+/* Reserves memory for the tensors of layer `i`, and sends them. The first norm is left out. */
 static void put_layer(struct loader *l, int i, struct esp_cuda_layer *to)
 {
     const struct esp_model_desc *d = l->w->base.desc;

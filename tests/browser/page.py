@@ -3,8 +3,8 @@
 
     tests/browser/page.py BROWSER PAGE.html HOSTILE.html [PICTURES]
 
-BROWSER is Chromium or Chrome, controlled over a pipe (--remote-debugging-pipe), so only Python's own library is
-needed. The script reads facts from the document: the display follows the recording, keys and buttons move it,
+BROWSER is Chromium or Chrome, controlled over a pipe (--remote-debugging-pipe), so only Python's standard library
+is needed. The script reads facts from the document: it shows the recording, keys and buttons change what is shown,
 hostile text is shown as plain text, no other file is loaded, every text has a contrast of at least 4.5:1, and a phone
 needs no sideways scrolling. PICTURES is a folder for screenshots.
 """
@@ -174,7 +174,7 @@ def look_at_page(browser, path):
           run("document.querySelectorAll('.item.accepted, .item.target').length") == 0)
     check("at stage draft, the root is the selected node",
           run("document.querySelector('.item[aria-selected=true]').dataset.index") == "0")
-    check("at stage draft, the text is still that of the previous iteration", run("$('text').textContent") == text)
+    check("at stage draft, the page still shows the text of the previous iteration", run("$('text').textContent") == text)
     browser.key(".", ".")
     check("the dot key goes forward one stage", run("stage()") == "verify")
     browser.key("End")
@@ -190,7 +190,7 @@ def look_at_page(browser, path):
           run("(() => { const n = data.iterations[3].nodes[1]; "
               "return data.strings[n[0]] + ': ' + data.strings[n[10]] + '.'; })()"))
     browser.key("ArrowLeft")
-    check("the arrow keys move in the tree", run("document.activeElement.dataset.index") == "0" and run("at()") == 3)
+    check("the arrow keys move the selection in the tree", run("document.activeElement.dataset.index") == "0" and run("at()") == 3)
     run("document.activeElement.blur(); $('speed').value = '12'")
     browser.key(" ", " ")
     check("the Space key starts the playback", run("$('play').getAttribute('aria-label')") == "pause")

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A model file is truncated or overwritten in place. After loading, this must not affect the text.
-# During loading, it must give an error message of one sentence.
+# Truncates a model file, or overwrites it in place. After the model has been loaded, this must not affect
+# the text. While the model is being loaded, the program must fail with an error message of one sentence.
 . tests/shell.sh
 . tests/script.sh
 
@@ -15,7 +15,7 @@ change() { # HOW: changes the file in place
     copied) cat "$work/kept/model.safetensors" >"$file" ;;
     esac
 }
-begun() { # FILE PID: waits until FILE is not empty; succeeds if process PID then still runs
+begun() { # FILE PID: waits until FILE is not empty; succeeds if process PID is still running then
     while [ ! -s "$1" ] && kill -0 "$2" 2>/dev/null; do sleep 0.01; done
     kill -0 "$2" 2>/dev/null
 }

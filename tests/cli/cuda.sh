@@ -100,7 +100,7 @@ ESPALIER_EMU_DEVICES=2 $run --backend cuda --device 1 >"$work/out" 2>"$work/err"
 check "the second device generates the same text as the CPU" cmp -s "$work/out" "$work/plain"
 for backend in cuda auto; do
     check "a --device that does not exist is refused by backend $backend" env ESPALIER_EMU_DEVICES=2 sh -c \
-        '. tests/shell.sh; fails 1 "no GPU number 2 here; 2 can be used" "$@"' sh $run --backend $backend --device 2
+        '. tests/shell.sh; fails 1 "no GPU 2 here; 2 can be used" "$@"' sh $run --backend $backend --device 2
 done
 check "--device is refused for the CPU" fails 1 "does not run on one" $run --backend cpu --device 1
 check "a --device that is not a number is refused" fails 1 "device" $run --device first

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Tests ways to draft that need no draft model with the target's vocabulary. All of them must also
-# work in a chat, in a window, with layers that are read from the disk, and with mixtures of
-# experts. The text must be the same as with plain decoding, and some drafts must be accepted.
+# Tests drafting without a draft model that has the target's vocabulary: with a draft model of another
+# vocabulary, with a copy of the target, and without a draft model. All of these ways must also work in a
+# chat, in a window, with layers that are read from the disk, and with mixtures of experts. The text must
+# be the same as with plain decoding, and some drafts must be accepted.
 . tests/shell.sh
 . tests/chat_pair.sh
 XDG_STATE_HOME=$work/state

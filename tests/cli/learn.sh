@@ -23,7 +23,7 @@ done
 
 # Before the answer, the tree must not show which tokens the target accepts.
 $ESPALIER learn 3 </dev/null >"$work/out"
-check "a lesson without any input skips its questions" test $? -eq 0
+check "if standard input is empty, a lesson skips its questions" test $? -eq 0
 awk '/page 1 of 3|  1 of 3/ { n++ } n == 1 && /─/' "$work/out" >"$work/tree"
 check "the tree is shown before the question is answered" test "$(wc -l <"$work/tree")" -gt 5
 check "before the question is answered, the tree has no verdicts" sh -c "! grep -q '✓\|✗\|target' '$work/tree'"
@@ -140,7 +140,7 @@ check "after an answer, the end of the explanation is visible" grep -q 'added 7 
 check "Space turns the page if its end is visible" grep -q '3 of 4' "$work/next"
 check "answers are wrapped, not truncated" sh -c "! grep -q '…  *$' '$work/next'"
 
-# A user's own lesson must work, and errors in it must give a message.
+# A user's own lesson must work, and the program must report an error in such a lesson.
 lesson="$work/mine.lesson"
 cat >"$lesson" <<'END'
 .title Mine
@@ -157,7 +157,7 @@ END
 echo 1 | $ESPALIER learn "$lesson" >"$work/out"
 check "a user's own lesson fills in its numbers" grep -q 'It wrote 6 tokens, ' "$work/out"
 check "a user's own lesson marks the right answer" grep -q '✓ 1 6' "$work/out"
-wrong() { # WHAT PATTERN SED: a lesson that SED has damaged must give an error message with PATTERN
+wrong() { # WHAT PATTERN SED: a lesson that SED has damaged must be refused with an error that has PATTERN
     sed "$3" "$lesson" >"$work/wrong.lesson"
     check "$1 is refused" fails 1 "$2" $ESPALIER learn "$work/wrong.lesson"
 }

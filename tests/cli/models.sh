@@ -70,9 +70,9 @@ check "folders in ESPALIER_MODELS are searched only to a limited depth" sh -c "!
 ESPALIER_MODELS="$work/my/first" $list >"$work/list"
 check "a folder in ESPALIER_MODELS can be a model itself" listed first ESPALIER_MODELS
 HF_HOME="$work/none" $list >"$work/list"
-check "HF_HOME moves the Hugging Face cache" sh -c "! grep -q Some-Model '$work/list'"
+check "HF_HOME sets the folder of the Hugging Face cache" sh -c "! grep -q Some-Model '$work/list'"
 OLLAMA_MODELS="$work/none" $list >"$work/list"
-check "OLLAMA_MODELS moves ollama's folder" sh -c "! grep -q 'llama3.2' '$work/list'"
+check "OLLAMA_MODELS sets ollama's folder" sh -c "! grep -q 'llama3.2' '$work/list'"
 
 # It must be possible to give a model by its name instead of its path.
 gen="$ESPALIER generate -p once -n 4"
@@ -92,7 +92,7 @@ check "a name is refused if two models have it, and the error names both" env ES
 check "a third model is refused" fails 2 "unexpected argument 'three'" $gen one two three
 check "a target is refused if both --target and an argument name it" fails 2 'given already' $gen --target one two
 check "a word that is neither a command nor a model is refused" fails 2 "no command 'nonsense'" $ESPALIER nonsense
-check "only the list of models takes an argument" fails 2 "unexpected argument" $ESPALIER list themes x
+check "the list of themes takes no argument" fails 2 "unexpected argument" $ESPALIER list themes x
 
 # `list` must show which models fit together as target and draft.
 ESPALIER_MODELS="$work/my:$work/pairs" && export ESPALIER_MODELS
@@ -102,7 +102,7 @@ sed 's/"model_type": "llama"/"model_type": "qwen2"/' "$draft/config.json" >"$wor
 cp tests/vectors/tokenizers/qwen2/tokenizer.json "$work/pairs/other"
 $list fairytale-target >"$work/list"
 fits() { grep -A2 "^$1 " "$work/list" | grep -q "$2"; }
-check "a draft that fits is listed" fits fairytale-draft 'fits as a draft'
+check "list models says that a draft model fits" fits fairytale-draft 'fits as a draft'
 check "list models says that a draft has another vocabulary and another family" fits other 'another vocabulary.*qwen2 instead of llama'
 check "list models says that a draft is as large as the target" fits first 'as large as the target'
 $list fairytale-target --json >"$work/json"
@@ -137,7 +137,7 @@ ESPALIER_MODELS="$work/files" $list --json >"$work/json"
 bytes=$(cat "$work/files"/llama-gqa-* | wc -c)
 check "the size of a split GGUF file is the size of all its parts" sh -c "grep -A9 'llama-gqa' '$work/json' | grep -q '\"bytes\":.*$bytes\$'"
 ESPALIER_MODELS="$work/files" $list fairytale-target >"$work/list"
-check "a draft that fits is listed" fits small 'fits as a draft'
+check "list models says that a GGUF file fits as a draft" fits small 'fits as a draft'
 check "list models says why a model cannot draft for the target" fits mamba 'does not fit as a draft: .* is mamba'
 ESPALIER_MODELS="$work/files" $list "$work/files/small.gguf" >"$work/list"
 check "a GGUF file can be the target" fits fairytale-target 'as large as the target'
@@ -159,7 +159,7 @@ model "$bad/broken" "$draft"
 rm "$bad/broken/config.json"
 printf '{"model_type": "\\u001b[31m"}' >"$bad/broken/config.json"
 ESPALIER_MODELS="$bad:/dev/zero:$work/list" $list >"$work/list" 2>"$work/err"
-check "the search succeeds despite loops, pipes and closed folders" [ $? -eq 0 ]
+check "the search succeeds despite loops, pipes and unreadable folders" [ $? -eq 0 ]
 check "devices and pipes are not listed as models" sh -c "! grep -q '^zero\|^pipe' '$work/list'"
 check "no control character of a name reaches the terminal" sh -c "! grep -q '$(printf '\033')' '$work/list'"
 ESPALIER_MODELS="$bad" $list --json >"$work/json"

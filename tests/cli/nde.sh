@@ -1,6 +1,6 @@
 #!/bin/sh
 # Tests drafter nde. Its selectors must also work with a target that was made wider and with
-# quantised models. The text must be that of plain decoding. Parameter `goal` chooses the selector.
+# quantised models. The text must be the same as with plain decoding. Parameter `goal` chooses the selector.
 . tests/shell.sh
 text() { $ESPALIER generate -p "Once upon a time" -n 24 --temp 0 --drafter "$@"; }
 sampled() { $ESPALIER generate -p "Once upon a time" -n 48 --temp 0.8 --seed 3 --drafter "$@"; }

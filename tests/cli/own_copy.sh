@@ -1,6 +1,6 @@
 #!/bin/sh
-# With --draft self, the draft model is a quantised copy of the target. The text must be that of plain
-# decoding. Lists, statistics and recordings must say what the draft is. By default, the copy is
+# Tests --draft self: the draft model is a quantised copy of the target. The text must be the same as with
+# plain decoding. Lists, statistics and recordings must say what the draft is. By default, the copy is
 # made if it is expected to make decoding faster. A copy that cannot work must be refused.
 . tests/shell.sh
 export XDG_STATE_HOME="$work/state" XDG_CONFIG_HOME="$work/config"
@@ -12,7 +12,7 @@ says() { sed -n "s/.*\"$1\":[^a-z0-9\"]*\"\{0,1\}\([^\",]*\).*/\1/p" "$work/json
 text --drafter ar >"$work/plain"
 for draft in self self:q4_k self:q4_0 self:q8_0; do
     text --draft $draft >"$work/text"
-    check "the text with draft $draft is that of plain decoding" cmp "$work/plain" "$work/text"
+    check "the text with draft $draft equals the text of plain decoding" cmp "$work/plain" "$work/text"
 done
 text --draft self --json >"$work/json"
 check "generate --json names the draft" [ "$(says draft)" = self:q4_k ]
@@ -40,20 +40,20 @@ for drafter in "" linear dynatree; do
 done
 text --chat chatml --drafter ar >"$work/plain"
 text --chat chatml --draft self >"$work/text"
-check "in a chat, the text with the copy is that of plain decoding" cmp "$work/plain" "$work/text"
+check "in a chat, the text with the copy equals the text of plain decoding" cmp "$work/plain" "$work/text"
 
 $ESPALIER quantize $target "$work/eight.gguf" --type q8_0 >/dev/null
 $ESPALIER quantize $target "$work/four.gguf" --type q4_k >/dev/null
 text --target "$work/eight.gguf" --drafter ar >"$work/plain"
 text --target "$work/eight.gguf" --draft self >"$work/text"
-check "with a quantised target, the text with the copy is that of plain decoding" cmp "$work/plain" "$work/text"
+check "with a quantised target, the text with the copy equals the text of plain decoding" cmp "$work/plain" "$work/text"
 check "a copy of a 4-bit target is refused" fails 1 "four.gguf is small already: a copy 'self' would take [0-9]* %" \
     text --target "$work/four.gguf" --draft self
 check "a copy of an unknown type is refused" fails 1 "there is no copy 'self:q3'; a copy of the target is self, self:q4_k" \
     text --draft self:q3
 check "tune --write is refused with the target's own copy" fails 1 "a preset is for a pair" \
     $ESPALIER tune --target $target --draft self --write --seconds 1
-check "--draft selfish is the name of a model, not of a copy" fails 1 "there is no model 'selfish'" text --draft selfish
+check "--draft selfish names a model, not a copy" fails 1 "there is no model 'selfish'" text --draft selfish
 
 $ESPALIER inflate $target "$work/large" --width 2 --layers 12 >/dev/null 2>&1
 large="--target $work/large --context 96 --max-nodes 24"
@@ -65,7 +65,7 @@ check "with a memory limit, layers are streamed but the copy is not" grep -q '"r
 peak=$(says peak_bytes)
 check "with a copy as draft, the peak memory ($peak bytes) is below the limit (${limit}M)" test "$peak" -le $((limit << 20))
 text $large --draft self --memory ${limit}M >"$work/text"
-check "with a memory limit, the text with the copy is that of plain decoding" cmp "$work/plain" "$work/text"
+check "with a memory limit, the text with the copy equals the text of plain decoding" cmp "$work/plain" "$work/text"
 
 $ESPALIER list models fairytale-target >"$work/list"
 check "the list of models has the copy" grep -q '^self .* MB  llama Q4_K  *its own copy' "$work/list"
@@ -75,7 +75,7 @@ check "the list of models as JSON has the copy" grep -q '"kind":	"copy"' "$work/
 $ESPALIER list models "$work/four.gguf" >"$work/list"
 check "list models says why a copy does not fit" sh -c "tail -n 1 '$work/list' | grep -q 'does not fit as a draft: .*is small already'"
 $ESPALIER list models >"$work/list"
-check "list models without a target has no copy" sh -c "! grep -q '^self ' '$work/list'"
+check "without a target, list models has no copy" sh -c "! grep -q '^self ' '$work/list'"
 $ESPALIER inspect fairytale-target self >"$work/list"
 check "inspect says that the copy fits" grep -q "^pair fits  *yes: the target's own copy" "$work/list"
 $ESPALIER complete -- generate --draft s >"$work/list"

@@ -122,7 +122,7 @@ fi
 # Invalid options must be refused.
 check "--ranks-parts that are not numbers are refused" fails 1 "give 2 numbers above 0" $ESPALIER generate -p x --ranks 2 --ranks-parts 1:x
 check "--ranks-parts for a different number of ranks are refused" fails 1 "give 3 numbers above 0" $ESPALIER generate -p x --ranks 3 --ranks-parts 1:2
-check "an unknown kind of matrix in --ranks-whole is refused" fails 1 "give none, or some of attention, output" $ESPALIER generate -p x --ranks 2 --ranks-whole up
+check "an unknown kind of matrix in --ranks-whole is refused" fails 1 "give none, or one or more of attention, output" $ESPALIER generate -p x --ranks 2 --ranks-whole up
 check "more ranks than layers are refused" fails 1 "6 layers are too few for 7 ranks" $ESPALIER generate -p x --ranks 7 --ranks-split layers
 check "an unknown --ranks-split is refused" fails 1 "give rows or layers" $ESPALIER generate -p x --ranks 2 --ranks-split columns
 check "more than 64 ranks are refused" fails 1 "from 1 to 64" $ESPALIER generate -p x --ranks 65

@@ -3,10 +3,10 @@
  *     bench [--try] [FOLDER]
  *
  * The models are the built-in pair, enlarged (engine/model/inflate.h). The enlarged target
- * accepts as many draft tokens as a trained target would. Its passes take as long as those of
- * any model of the same size. The target is enlarged in memory. The draft has at most 120 MB;
- * it is written to FOLDER (default: TMPDIR or /tmp) and removed at the end. --try uses small
- * sizes and few repetitions, to test this program.
+ * accepts as many draft tokens as a trained target would. Its passes take as long as the passes
+ * of any model of the same size. The target is enlarged in memory. The draft has at most 120
+ * MB; it is written to FOLDER (default: TMPDIR or /tmp) and removed at the end. --try uses
+ * small sizes and few repetitions, to test this program.
  *
  * Times are medians of repetitions within this run, measured by the device. "Idle" is the
  * fraction of a generation's time in which the device executed no call.
@@ -212,8 +212,8 @@ static struct esp_session *open_session(struct esp_engine *engine, const char *d
 
 /* ------------------------------------------------------------------ one pass */
 
-/* Returns how many seconds a target pass over a tree of `rows` nodes takes, including choosing
- * a token at each node. The parent of node i is node (i - 1) / 2. */
+/* Returns how many seconds a target pass over a tree of `rows` nodes takes. This includes the
+ * choice of a token at each node. The parent of node i is node (i - 1) / 2. */
 static double pass_seconds(struct esp_session *s, int rows)
 {
     static uint64_t mask[MOST_ROWS][(MOST_ROWS + 63) / 64];
@@ -468,7 +468,7 @@ int main(int argc, char **argv)
     const char *folder = argc > 1 + small          ? argv[1 + small]
                          : temporary && *temporary ? temporary
                                                    : "/tmp";
-    /* Each entry has the width and the layers of the target, then those of the draft. */
+    /* Each entry: width and layers of the target, width and layers of the draft. */
     static const int sizes[][4] = {{8, 32, 4, 6}, {16, 32, 8, 8}}, small_size[] = {1, 6, 2, 2};
     char draft[400];
     double before;

@@ -1,7 +1,8 @@
 /* Fuzzes the settings of a session: a drafter and a verifier with parameters, and all other
  * settings that can change while the session runs. Each line of the input is "KEY VALUE" or
  * "step", which runs one iteration on two small models. After a setting has changed, the test
- * sets it to the value that it reports. This must succeed, and must not change the value. */
+ * reads its value as text and sets it to this text. This must succeed, and must not change the
+ * value. */
 #include "engine/espalier.h"
 
 #include <stdio.h>

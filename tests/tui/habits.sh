@@ -258,7 +258,7 @@ check "the new binding is saved" grep -qx 'bind C-t full-speed' "$work/config"
 check "the earlier binding is still there" grep -qx 'bind F12 :theme mono' "$work/config"
 check "a removed binding is not saved" sh -c "! grep -q 'bind F6' $work/config"
 check "saved bindings are read" play_and_see '^┌ help' 'key Equal' --config "$work/config"
-refuses() { # LINE PATTERN: a configuration file with LINE must give an error message with PATTERN
+refuses() { # LINE PATTERN: a configuration file with LINE must be refused with an error that has PATTERN
     echo "$1" >"$work/bad"
     play 'size 80x24' --config "$work/bad"
     grep -q "bad, line 1: $2" "$work/err" || { cat "$work/err"; return 1; }

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Presses every pair of keys with C- or M-, function keys and special keys, except those that
-# leave the interface. The interface must keep running. tests/unit/input.c tests the input line
-# with more keys.
+# Presses every pair of keys. The keys are function keys, special keys, and letters with C- or M-. Keys
+# that leave the interface are not pressed. The interface must keep running. tests/unit/input.c tests the
+# input line with more keys.
 . tests/shell.sh
 . tests/script.sh
 ESPALIER=$(cd "$(dirname "$ESPALIER")" && pwd)/$(basename "$ESPALIER")

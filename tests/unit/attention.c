@@ -1,6 +1,6 @@
-/* attention.c - tests that the CPU's attention skips key blocks that no query sees. In a tree,
- * most blocks after the prefix are seen by no query. batch_invariant.c tests that skipping does
- * not change results.
+/* attention.c - tests that the CPU's attention skips a block of keys if no query attends to it.
+ * In a tree, this is the case for most blocks after the prefix. batch_invariant.c tests that
+ * skipping does not change results.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -29,8 +29,8 @@ static void fill(float *x, int n, unsigned long long *state)
         x[i] = (float)check_uniform(state) - 0.5f;
 }
 
-/* Makes a problem in which every query sees the prefix and two more rows: one in block 4 and
- * one in block 9. */
+/* Makes a problem in which every query attends to the prefix and to two more rows: one in block
+ * 4 and one in block 9. */
 static void make(struct problem *p, unsigned long long seed)
 {
     static const int32_t extra[QUERIES][2] = {{64, 147}, {65, 148}, {70, 150}, {79, 159}};

@@ -1,7 +1,7 @@
 /* Tests guesses from the expected text. A user can give such a text if the output will probably
  * be similar to it. A pointer marks the token of the expected text that the output has reached.
- * Guesses are copied from that position. With any expected text, the output must equal that of
- * plain decoding. */
+ * Guesses are copied from that position. With any expected text, the output must equal the
+ * output of plain decoding. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,8 +36,8 @@ static int copy(int length, int from, int to)
     return length + to - from;
 }
 
-/* Appends `count` tokens that are not in the expected text to the output. Returns its new
- * length. */
+/* Appends `count` tokens to the output. The expected text does not have these tokens. Returns
+ * the new length of the output. */
 static int invent(int length, int count)
 {
     static int32_t next = 5000;
@@ -63,7 +63,7 @@ TEST(the_pointer_moves_along_while_the_texts_are_equal)
     CHECK(place_after(copy(2, 0, 1)) == 1);
     CHECK(place_after(copy(2, 0, 120)) == 120);
     CHECK(place_after(copy(2, 0, FILE_TOKENS)) == -1,
-          "at the end of the expected text, there is no pointer");
+          "at the end of the expected text, the pointer has no position");
 }
 
 TEST(the_pointer_continues_after_an_insert_a_deletion_and_a_changed_line)
@@ -107,8 +107,8 @@ TEST(after_a_difference_the_pointer_guesses_where_the_file_continues)
     CHECK(g[0].place == 51 && g[1].place == 50 && g[2].place == 52);
     CHECK(g[0].q > g[1].q && g[1].q == g[2].q && g[2].q > 0);
     CHECK(guesses_after(invent(copy(2, 0, 50), 2), g) > 0 && g[0].place == 52);
-    /* If a token agrees, its position is the first guess, even if another number of tokens is
-     * skipped. */
+    /* If a token agrees, its position is the first guess, even if the number of skipped tokens
+     * differs from the number of written tokens. */
     CHECK(guesses_after(copy(invent(copy(2, 0, 50), 1), 53, 54), g) > 0 && g[0].place == 54);
     CHECK(guesses_after(copy(invent(copy(2, 0, 50), 4), 50, 51), g) > 0 && g[0].place == 51);
     CHECK(guesses_after(copy(invent(copy(2, 0, 50), 1), 53, 56), g) == 0, "three agree");

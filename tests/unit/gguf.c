@@ -1,7 +1,7 @@
 /* gguf.c - tests GGUF files. A model must give the same logits from a GGUF file as from a
- * folder, and bad files must give an error message.
+ * folder, and opening a bad file must fail with an error message.
  *
- * The files in tests/vectors/gguf equal those that llama.cpp's converter would make from the
+ * The files in tests/vectors/gguf are the same as llama.cpp's converter would make from the
  * folders in tests/vectors/logits. So a file and its folder must give the same logits. The
  * logits are bit-identical if the conversion rounds nothing.
  */
@@ -127,7 +127,7 @@ EACH_ISA(a_file_gives_the_logits_of_its_folder)
         /* in this file, the mixer's matrices are stored as one tensor */
         {"qwen3-next-old.gguf", "qwen3-next", true},
         {"lfm2-moe.gguf", "lfm2-moe", true},
-        /* of yarn's settings, llama.cpp stores only the factor */
+        /* llama.cpp stores only one of yarn's settings, the factor */
         {"gpt-oss.gguf", "gpt-oss", true},
     };
     static float from_file[TOKENS * MAX_VOCABULARY], from_folder[TOKENS * MAX_VOCABULARY];

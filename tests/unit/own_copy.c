@@ -1,7 +1,7 @@
-/* own_copy.c - tests the target's own copy as draft model. The copy has the target's matrices
- * in a quantised form. It drafts in the target's cache, does not compute the prompt, and
- * computes no row twice. With any drafter, the target must never see the copy's rows, even if
- * an iteration ends early. */
+/* own_copy.c - tests a copy of the target as the draft model. The copy has the target's
+ * matrices in a quantised form. It drafts in the target's cache, does not compute the prompt,
+ * and computes no row twice. With any drafter, the target must never read the copy's rows, even
+ * if an iteration ends early. */
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ static struct {
     struct esp_backend_ops ops;
     const struct esp_backend_ops *real;
     const struct esp_weights *copy;
-    /* `calls` counts passes and compactions. The call with the number `fails_at` fails. If
+    /* `calls` counts passes and compactions. Call number `fails_at` fails, counted from 1. If
      * `fails_at` is 0, no call fails. */
     int calls, fails_at;
     /* true if NaN is written to all rows that the target's pass may overwrite */
@@ -180,7 +180,7 @@ static void open_toy(unsigned long long seed)
     toy.closeness = 0.8;
 }
 
-/* In the toy backend, a pass of the target fails if it sees a cache row that the copy has
+/* In the toy backend, a pass of the target fails if it reads a cache row that the copy has
  * written. */
 TEST(every_drafter_writes_what_plain_decoding_writes)
 {

@@ -444,7 +444,8 @@ ON_BOTH(states_that_are_not_available_are_refused)
     CHECK(ops->state_save(r.cache.cache, 0, 23) == ESP_E_ARGUMENT);
     /* refused, because only 24 tokens are in the states */
     CHECK(ops->state_save(r.cache.cache, 0, 32) == ESP_E_ARGUMENT);
-    /* The second row does not see the text row of its batch, so the batch must be refused. */
+    /* The second row does not attend to the first row, which is text. So the batch must be
+     * refused. */
     const uint64_t mask[2] = {1, 2};
     const int32_t tokens[2] = {1, 2}, positions[2] = {30, 30};
     struct esp_batch apart = {.rows = 2,
@@ -525,7 +526,7 @@ TEST(layers_that_do_not_fit_have_the_same_states)
 
 /* ------------------------------------------------------------------ joined caches */
 
-/* A draft model with other weights may share the target's cache. Its rows come after the
+/* A draft model with other weights can share the target's cache. Its rows come after the
  * text. They must read the states after the text, and the text must continue as if they had
  * never been computed. In this test, both models have equal weights, so the drafted rows can
  * be compared with rows of the text. */
@@ -589,7 +590,7 @@ ON_BOTH(a_shortened_text_continues_like_a_new_one)
                 const int length = (int)(check_uniform(&state) * (r.cache.length + 1));
                 esp_kv_cache_cut(&r.cache, length);
                 CHECK(r.cache.length <= length);
-                /* from here, the text gets different tokens than before */
+                /* from this position on, the text gets different tokens */
                 for (int i = r.cache.length; i < TOKENS; i++)
                     r.text[i] = (int32_t)(check_uniform(&state) * VOCABULARY);
             }

@@ -182,8 +182,8 @@ static double processor_seconds(void)
 }
 
 /* Measures work that is similar to drawing a frame: formats the cells of a screen of 120 x 36,
- * compares them with those of the previous frame, and copies them. Returns the processor time
- * in seconds. */
+ * compares them with the cells of the previous frame, and copies them. Returns the processor
+ * time in seconds. */
 static double yardstick(void)
 {
     enum { CELLS = 120 * 36, FRAMES = 40 };
@@ -627,7 +627,7 @@ TEST(a_dumb_terminal_is_refused_with_a_message)
               (unsigned)status);
         CHECK(strstr(pty.output, "use espalier generate"), "%s", pty.output);
         CHECK(!memchr(pty.output, '\033', pty.count),
-              "a terminal that has no escape codes got one");
+              "a terminal without escape codes got an escape code");
         CHECK(pty_restored(&pty));
         pty_close(&pty);
     }

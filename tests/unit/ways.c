@@ -125,7 +125,7 @@ TEST(the_faster_way_is_used)
 }
 
 /* Measures the times of one type, with pretend() as the product. `vectors_until` and
- * `tiles_until` are the numbers of rows up to which the ways are slow. */
+ * `tiles_until` are the largest numbers of rows for which the ways are slow. */
 static void time_slow(struct esp_way_times *times, int vectors_until, int tiles_until)
 {
     struct esp_cpu_isa isa = *esp_cpu_vectors();
@@ -251,7 +251,7 @@ TEST(times_are_measured_once_and_stored)
     snprintf(cpu->way_key, sizeof cpu->way_key, "another processor");
     CHECK(use() > 0, "the times of another processor were used");
     snprintf(cpu->way_key, sizeof cpu->way_key, "put together");
-    CHECK(use() == 0, "the times of another processor have replaced those of this one");
+    CHECK(use() == 0, "this processor's times were replaced by another processor's times");
     esp_state_name(file, sizeof file, "products", "put together");
     CHECK(*file);
     *cpu->way_key = '\0';

@@ -5,7 +5,7 @@ Needs numpy and the gguf package. Each file begins with two little-endian 32-bit
 the size of the stored blocks. After them come `x` (n float32), the stored blocks, `y` (n float32),
 and `error` (one float32). If the gguf package can quantise to the type, it makes the blocks from x.
 `y` are the values of the blocks, and `error` is the root mean square of y - x. For types that the
-package cannot write (Q4_K, Q5_K, Q6_K, IQ4_NL), the blocks are random bytes with scales of a usual
+package cannot write (Q4_K, Q5_K, Q6_K, IQ4_NL), the blocks are random bytes with scales of typical
 size, and `error` is 0.
 """
 import os

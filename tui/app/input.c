@@ -227,8 +227,8 @@ static void set_up_readline(struct esp_input *input)
 /* ------------------------------------------------------------------ history */
 
 /* Creates the history file if there is none. Returns false if the path does not lead to a
- * regular file. Readline would block forever on a pipe, for example. Then the history is not
- * saved. */
+ * regular file; then the history is not saved. Readline would block forever on a pipe, for
+ * example. */
 static bool history_is_file(struct esp_input *input)
 {
     const char *wrong;
@@ -540,7 +540,7 @@ void esp_input_show(const struct esp_input *input, struct esp_ui *ui)
     ui->input.line = rl_line_buffer ? rl_line_buffer : "";
     ui->input.length = (size_t)rl_end;
     ui->input.point =
-        (size_t)(rl_point < rl_end ? rl_point : rl_end); /* a search can set it too large */
+        (size_t)(rl_point < rl_end ? rl_point : rl_end); /* rl_point can be too large */
     ui->choices = input->choices.choice;
     ui->choice_count = input->show_choices ? input->choices.count : 0;
 }

@@ -43,7 +43,7 @@ bool esp_command_is(const struct esp_control *control, const char *word);
 bool esp_command_sets(const struct esp_control *control, const char *line);
 /* Runs a line that starts with ':'. Returns 0 or a negative status, with a reply. */
 int esp_command_run(struct esp_control *control, const char *line);
-/* Returns the arguments to insert when a key begins the command line `line`, or "". */
+/* Returns the arguments to insert after a key has begun the command line `line`; "" if none. */
 const char *esp_command_begin(const struct esp_control *control, const char *line);
 /* Completes a word of a line that starts with ':'. */
 void esp_command_complete(const struct esp_control *control, struct esp_choices *choices);

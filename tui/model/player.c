@@ -302,7 +302,7 @@ int esp_player_go(struct esp_player *player, int count, char *err, size_t errlen
 int esp_player_move(struct esp_player *player, int direction, char *err, size_t errlen)
 {
     int now = esp_player_iteration(player);
-    bool inside = player->step > 0; /* within an iteration: going back goes to its start */
+    bool inside = player->step > 0; /* true: going back leads to the iteration's start */
     return esp_player_go(player, now + (direction > 0 ? 1 : inside ? 0 : -1), err, errlen);
 }
 

@@ -26,7 +26,7 @@ struct esp_player {
     int phase;       /* the phase of the state before a step was shown */
     bool stepped;    /* at this position, the recorded session was in step mode */
 
-    int *markers; /* (marker_count) numbers of the events that are markers */
+    int *markers; /* (marker_count) indices of the events that are markers */
     int marker_count;
 
     bool playing;

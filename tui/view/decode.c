@@ -52,7 +52,7 @@ static int numbered_key(int number)
 }
 
 /* Reads a decimal number that ends before `end`, and returns a pointer to the byte after it.
- * Sets *number to -1 if there is no number, or if it is larger than any that terminals send. */
+ * Sets *number to -1 if there is no number, or if it is larger than terminals ever send. */
 static const char *read_number(const char *at, const char *end, int *number)
 {
     enum { LARGEST = 1 << 16 };

@@ -238,7 +238,7 @@ int esp_colour_near(int32_t rgb, int colours)
     if (rgb >= ESP_COLOUR_NAMED)
         return colours >= 16 ? rgb - ESP_COLOUR_NAMED : (rgb - ESP_COLOUR_NAMED) % 8;
     if (colours >= 1 << 24)
-        return rgb < 8 ? 16 : rgb; /* such a terminal reads 0 to 7 as named colours */
+        return rgb < 8 ? 16 : rgb; /* with 2^24 colours, 0 to 7 are named colours */
     return colours >= 256 ? nearest_of_256(rgb) : nearest_of_16(rgb, colours);
 }
 

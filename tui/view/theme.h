@@ -40,8 +40,8 @@ struct esp_theme {
     struct esp_appearance style[ESP_STYLE_COUNT];
 };
 
-/* Makes a theme that uses only the terminal's default colours. In it, styles differ only by
- * their attributes. */
+/* Makes a theme that uses only the terminal's default colours. In this theme, styles differ
+ * only by their attributes. */
 void esp_theme_plain(struct esp_theme *theme);
 
 /* Reads a theme. A name with a '/' is a path. Any other name is looked up as
@@ -50,7 +50,7 @@ void esp_theme_plain(struct esp_theme *theme);
  * line. After an error the theme is unchanged. */
 int esp_theme_load(struct esp_theme *theme, const char *name, char *err, size_t errlen);
 
-/* Writes the name of theme `index` in the list of all themes, including those of the user.
+/* Writes the name of theme `index` in the list of all themes, including the user's themes.
  * Returns 0, or ESP_E_FILE past the end. */
 int esp_theme_list(int index, char *name, size_t size);
 

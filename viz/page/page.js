@@ -73,7 +73,7 @@
     }
 
     /* Appends the tokens of all iterations up to `last` to the array `text`. If an iteration shortens the
-     * text, first calls left() with the new length and the number of the iteration. */
+     * text, first calls left() with the new length and the index of the iteration. */
     function follow(text, last, committed, left) {
         const added = (more) => more.forEach((token) => text.push(token));
         for (let i = 0; i <= last; i++) {

@@ -6,8 +6,8 @@
 
 #include "viz/safe.h"
 
-/* A value of the index has the position of a string in its low PLACE_BITS bits. The higher bits
- * have the number of the string. */
+/* A value in the map `index` has the position of a string in its low PLACE_BITS bits. The
+ * higher bits have the index of the string. */
 enum { PLACE_BITS = 36 };
 
 static void put(struct esp_page_strings *s, const char *bytes, size_t length)

@@ -17,8 +17,8 @@ struct esp_page_strings {
     char *bytes; /* (length) the JSON strings, each followed by a comma and a newline */
     size_t length, capacity;
     int count;
-    struct esp_int_map index; /* from the hash of a JSON string to its number and place */
-    bool failed;              /* out of memory; nothing more is added */
+    struct esp_int_map index; /* maps the hash of a JSON string to its index and position */
+    bool failed;              /* true if memory ran out; then nothing more is added */
 };
 
 /* Returns the index of a text, after adding the text if it is new. `flags`: ESP_SAFE_* of

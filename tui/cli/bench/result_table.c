@@ -323,8 +323,8 @@ static int key_of(const struct cli_table *t, int row, const char *word)
     return -1;
 }
 
-/* Joins the keys of a row into a label. Leaves column x out, unless it contains the word
- * `reference` in this row. */
+/* Joins the keys of a row into a label. Leaves the key in column x out, unless it equals
+ * `reference`. */
 static void label_row(const struct cli_table *t, int row, int x, const char *reference,
                       char label[CELL])
 {

@@ -54,9 +54,9 @@ void cli_table_pivot(const struct cli_table *table, const char *across, const ch
 bool cli_table_part(struct cli_table *part, const struct cli_table *table, const char *where);
 cJSON *cli_table_json(const struct cli_table *table);
 /* Fills an empty drawing with column y over column x. Each combination of the other keys has a
- * line or, if x is not a number, bars. The spread of y gives error bars. Rows that have the
- * word `reference` as a key are drawn as the reference for the other rows. If
- * `reference` is NULL, there is no reference. */
+ * line or, if x is not a number, bars. The spread of y gives error bars. If one of a row's
+ * keys equals `reference`, the row is drawn as the reference for the other rows. If `reference`
+ * is NULL, there is no reference. */
 void cli_table_plot(const struct cli_table *table, const char *title, const char *x,
                     const char *y, const char *reference, struct esp_drawing *drawing);
 

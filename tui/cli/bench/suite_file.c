@@ -147,7 +147,7 @@ static int add_choice(struct cli_suite *s, struct esp_file_line *line, bool best
             line, "there must be a drafter, or drafter+verifier; `as NAME` may follow");
     strcpy(c->label, best ? "" : c->spec);
     if (is_word(line, "with") && !next_word(line, c->with))
-        return esp_wrong_line(line, "with takes KEY=VALUE, or several, separated by commas");
+        return esp_wrong_line(line, "'with' takes one or more KEY=VALUE, separated by commas");
     if (*line->text) {
         if (!is_word(line, "as"))
             return esp_wrong_line(
