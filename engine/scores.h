@@ -20,7 +20,7 @@ struct esp_scores {
                        stored for each node */
     bool *known;    /* (record) true if ids, values and mean_log are filled for a node */
     bool *changed;  /* (record) true if a verifier has changed the row of the node */
-    bool end_exact; /* the row at the end of the path was read before the verifier changed it */
+    bool end_exact; /* true: the row at the end of the path was read before it was changed */
     int32_t *ids;   /* (record, k) the likeliest tokens after the node */
     float *values;  /* (record, k) */
     double *mean_log;           /* (record) sum of p log p */

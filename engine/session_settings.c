@@ -14,7 +14,7 @@
 #include "kernels/status.h"
 
 _Static_assert(ESP_ORDER_bfs == 0 && ESP_ORDER_dfs == 1 && ESP_ORDER_hpd == 2,
-               "espalier_settings.h lists the orders as tree.h does");
+               "espalier_settings.h lists the orders in the same sequence as tree.h");
 
 /* ------------------------------------------------------------------ learned values */
 
@@ -197,7 +197,7 @@ static int choose_default(const struct esp_session *s, struct esp_settings *set,
     return ESP_OK;
 }
 
-/* ------------------------------------------------------------------ making them current */
+/* ------------------------------------------------------------------ applying settings */
 
 void esp_session_close_drafter(struct esp_session *s)
 {

@@ -1,14 +1,15 @@
 /* ngram.c - drafts tokens that followed the same tokens earlier in the text (prompt lookup).
  *
  * The text is searched for its last n tokens, with n from parameter `n` down to 1, until there
- * is a match. Up to K tokens after each match are a guess. Several matches make a tree: guesses
+ * is a match. The next K tokens after a match are a guess. Several matches make a tree: guesses
  * with a common beginning share nodes, and q of a token is the fraction of its parent's matches
- * that continue with this token (a single guess has q = 1). If there are more than N nodes, the
- * N nodes that the most matches share are used. Of nodes with the same number of matches, the
- * nodes nearer to the root come first, then the nodes of the latest match.
+ * that continue with this token (a single guess has q = 1). The tree has at most N nodes. Nodes
+ * that more matches share are preferred, then nodes nearer to the root, then nodes of the
+ * latest match.
  *
- * A match near the end of the text continues with the guess itself, so that repetitive text is
- * continued for all K tokens. The tree is a function of the text: nothing is sampled.
+ * If fewer than K tokens follow a match, the guess continues with its own first tokens, so
+ * repetitive text is continued for all K tokens. The tree depends only on the text: nothing is
+ * sampled.
  */
 #include "engine/drafters/drafter.h"
 

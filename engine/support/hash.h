@@ -78,8 +78,8 @@ static inline uint64_t esp_hash_number(struct esp_hash_key key, uint64_t number)
 
 /* ------------------------------------------------------------------ trusted data */
 
-/* Computes the FNV-1a hash (64 bits), which is the same in every run. Continues `hash` over
- * `length` bytes; begin with ESP_FNV_START. */
+/* Adds `length` bytes to an FNV-1a hash (64 bits), which is the same in every run. Returns the
+ * new hash. Pass ESP_FNV_START as the first `hash`. */
 #define ESP_FNV_START 0xcbf29ce484222325ull
 uint64_t esp_fnv(uint64_t hash, const void *bytes, size_t length);
 

@@ -3,9 +3,9 @@
  *
  * A draft head has a row for each token of a text except the first. In this row, it reads the
  * token and the target's feature before it, and learns the target's feature and distribution
- * after it. With HASS the head continues for some tokens of the text with its own features.
- * With TALF it follows every path of the target's tree. A draft model has a row for each token
- * and each node.
+ * after it. With HASS, the head also reads its own features instead of the target's, for some
+ * tokens after each root. With TALF, it has rows for every path of the target's tree. A draft
+ * model has a row for each token and each node.
  */
 #ifndef ESP_LEARNING_BATCH_H
 #define ESP_LEARNING_BATCH_H
