@@ -7,7 +7,7 @@
  *
  * For each rank n, it uses the root's child that the draft ranked n-th. It measures how often
  * draft and target have the same likeliest token after this node. It also measures how well the
- * draft's probability predicts that (salf-talf, sec. 3.1, fig. 2b, app. A).
+ * draft's probability predicts this agreement (salf-talf, sec. 3.1, fig. 2b, app. A).
  */
 #ifndef ESP_TREE_MEASURE_H
 #define ESP_TREE_MEASURE_H

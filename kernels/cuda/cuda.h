@@ -31,9 +31,9 @@ struct esp_cuda_stream;
 struct esp_cuda_cut;
 struct esp_cuda_gpus;
 
-/* The values that a call has not delivered to its caller yet. They are copied from `from`,
- * which is in pinned memory, to `to` when the stream is idle. The caller owns `to` and may free
- * it after a failure, so a call that fails discards all answers. */
+/* Describes values that a call has not delivered to its caller yet. When the stream is idle,
+ * the values are copied from `from`, which is in pinned memory, to `to`. The caller owns `to`,
+ * and can free it after a failure. So a call that fails discards all answers. */
 struct esp_cuda_answer {
     struct esp_cuda_rows *rows;
     void *to;
@@ -138,8 +138,8 @@ struct esp_cuda_cost {
     double cache;      /* bytes that all blocks read and find in the second-level cache */
     double flight;     /* bytes of `memory` that a block has in flight; 0 means no limit */
     double issue;      /* instructions of a block's warps in its loop; 0 means no limit */
-    double products;   /* multiply-adds of a block on tensor cores; one of bytes counts as half */
-    double end_cycles; /* cycles of shared memory that a block needs after its loop */
+    double products;   /* multiply-adds of a block on tensor cores; of bytes: half the number */
+    double end_cycles; /* cycles that a block needs for shared memory after its loop */
     double ahead;      /* bytes of `memory` that a persistent block reads ahead */
     double blocks;     /* blocks with this cost (if persistent: tiles); 0 means all */
     int waits;         /* how often a block waits for memory outside its loop */
@@ -199,7 +199,7 @@ struct esp_cuda_matrix {
     int count;            /* number of such matrices, one after another (experts); 0 means 1 */
 };
 
-/* Returns how many bytes of a matrix a product reads. */
+/* Returns the number of bytes that a product reads from a matrix. */
 static inline size_t esp_cuda_matrix_bytes(const struct esp_cuda_matrix *m)
 {
     return m->rows * (esp_dtype_quantised(m->dtype) ? esp_dtype_row_bytes(m->dtype, m->columns)
@@ -208,7 +208,7 @@ static inline size_t esp_cuda_matrix_bytes(const struct esp_cuda_matrix *m)
 
 struct esp_cuda_mlp {
     /* (2 ffn, hidden): the rows of gate and up in groups of 8: gate 0-7, up 0-7, gate 8-15, ...
-     * If there is no gate, or if weights are quantised, this is (ffn, hidden) and only up.
+     * If there is no gate, or if weights are quantised, this matrix has only the rows of up.
      */
     struct esp_cuda_matrix up;
     struct esp_cuda_matrix gate; /* (ffn, hidden) if weights are quantised; otherwise no data */
@@ -373,9 +373,9 @@ struct esp_cuda_pass {
     struct esp_cuda_step step;
 };
 
-/* Element i of the plan for recurrent layers (state_plan.h), as the device reads it: entry i,
- * member i and step i. A step belongs to a group: it loads a state, adds the updates of a chunk
- * to it, and computes the rows of the group. */
+/* Holds element i of the plan for recurrent layers (state_plan.h) in the form that the device
+ * reads: entry i, member i and step i of the plan. A step belongs to a group: it loads a state,
+ * adds the updates of a chunk to it, and computes the rows of the group. */
 struct esp_cuda_visit {
     int32_t slot, parent, place; /* as in struct esp_state_entry */
     int32_t member;              /* a row of the batch */
@@ -386,7 +386,7 @@ struct esp_cuda_visit {
     int16_t load, store;
 };
 
-/* The addresses of the arrays of a pass on the device. */
+/* Holds the addresses of a pass's arrays on the device. */
 struct esp_cuda_arrays {
     const struct esp_cuda_pass *pass;
     const int32_t *tokens, *positions;
@@ -404,8 +404,8 @@ struct esp_cuda_arrays {
     const struct esp_cuda_visit *visit; /* (the larger of pass->entries and steps) */
 };
 
-/* Returns whether the window (struct esp_window) leaves a gap in the text that this row sees.
- */
+/* Returns whether the window (struct esp_window) leaves a gap between the sinks and the recent
+ * tokens to which this row attends. */
 static __device__ __forceinline__ bool esp_cuda_has_gap(const struct esp_cuda_arrays &at,
                                                         int row)
 {
@@ -422,7 +422,7 @@ struct esp_cuda_tile {
 struct esp_cuda_routing {
     int32_t *chosen; /* (rows, used) the experts of each row, in ascending order */
     float *share;    /* (rows, used) the weight of each expert's output */
-    int32_t *place;  /* (rows, used) the number of the pair of the row and this expert */
+    int32_t *place;  /* (rows, used) the index of the pair of the row and this expert */
     int32_t *row_of; /* (pairs) the row of each pair */
     struct esp_cuda_tile *tiles;
     int32_t *tile_count;
@@ -451,7 +451,7 @@ struct esp_cuda_states {
     size_t key_values, values; /* numbers in a token's keys (key_values) and updates (values) */
     size_t out;                /* number of values that a mixer outputs for a token */
     int keys;                  /* number of keys that a thread of mixer.cu computes */
-    size_t each;               /* numbers in the states of a layer */
+    size_t each;               /* number of floats in the states of a layer */
     /* (layers, plan.ring, width + 2 * rates + key_values + values): for each slot the values to
      * convolve, the factors write and decay, the keys, and the updates */
     float *inputs;
@@ -492,8 +492,8 @@ struct esp_cuda_cache {
     void *normed2;  /* (max_batch, hidden) like `normed`, in models with a parallel residual */
     float *inputs;  /* (max_batch, inputs_width) outputs of a layer's matrix `inputs` */
     /* (max_batch + 1, rotary / 2) cosines and sines of the rows' positions, for layers with the
-     * model's global rotary frequencies and for layers with its local ones. The last row is for
-     * queries that see the sinks of a window. */
+     * model's global rotary frequencies and for layers with its local frequencies. The last row
+     * is for queries that attend to the sinks of a window. */
     float2 *rotation, *local_rotation;
     float *together; /* (max_batch, 2) factors of norms over all heads (rope.h); or NULL */
     void *attended;  /* (max_batch, q_width) the output of attention */
