@@ -520,7 +520,7 @@ struct esp_cuda_cache {
      * limits the number of rows that one launch of attention computes. */
     float *partial;
     size_t parts;
-    unsigned *done; /* counters of finished blocks for tiles of queries (attention.h) */
+    unsigned *done; /* number of finished blocks for each tile of queries (attention.h) */
     struct esp_cuda_states states;
 
     struct esp_cuda_arrays at;
@@ -546,7 +546,7 @@ static inline struct esp_cuda_backend *esp_cuda_backend_of(const struct esp_cuda
     return reinterpret_cast<struct esp_cuda_backend *>(c->base.weights->backend);
 }
 
-/* Returns the first column of a kind of result that this GPU computes. */
+/* Returns the first column that this GPU computes of a kind of result. */
 static inline size_t esp_cuda_first(const struct esp_cuda_cache *c, enum esp_rank_kind kind)
 {
     const struct esp_cuda_part *part = esp_cuda_weights_of(c)->part;
@@ -616,14 +616,15 @@ int esp_cuda_send_slot(struct esp_cuda_cache *cache, size_t at, size_t bytes);
  * writes the pass's input to c->x instead. */
 template <typename T, typename A>
 void esp_cuda_embed(struct esp_cuda_cache *c, bool fc, int rows);
-/* Describes a norm of the residual stream. `state` is the number of the hidden state that the
+/* Describes a norm of the residual stream. `state` is the index of the hidden state that the
  * norm reads, or ESP_CUDA_NO_STATE. */
 enum { ESP_CUDA_NO_STATE = -2 };
 struct esp_cuda_norm {
     const float *weight,
         *bias; /* (hidden padded); bias may be NULL. weight = NULL means the identity */
     int state;
-    bool cut; /* also quantise the result, for quantised weights; true in at most one norm */
+    bool cut; /* true: the kernel also quantises the result, for quantised weights. This is
+                 true for at most one norm of a call. */
 };
 /* Writes norm[0](x) to c->normed and, if count is 2, norm[1](x) to c->normed2. Fills the
  * padding with zeros, and outputs the hidden states that these norms read. */
@@ -722,11 +723,11 @@ static inline struct esp_cuda_mixture esp_cuda_mixture_of(const struct esp_cuda_
 template <typename T>
 void esp_cuda_matmul(struct esp_cuda_cache *c, const struct esp_cuda_product *p, int rows);
 
-/* The launchers for quantised weights (blocks.cu). multiply() runs `count` products that read
- * the same activations, with matrices of any type. The order of their sums does not depend on
- * the number of rows. activate() applies the activation function to c->up (gate, then up) and
- * writes c->active; if `pairs` is true, it does this for c->pair_up and c->pair_active. embed()
- * writes the rows of a quantised embedding to c->x. */
+/* These are the launchers for quantised weights (blocks.cu). multiply() runs `count` products
+ * that read the same activations, with matrices of any type. The order of the sums does not
+ * depend on the number of rows. activate() applies the activation function to c->up (gate, then
+ * up) and writes c->active; if `pairs` is true, it does this for c->pair_up and c->pair_active.
+ * embed() writes the rows of a quantised embedding to c->x. */
 template <typename T>
 void esp_cuda_blocks_multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
                               int count, int rows);
@@ -762,10 +763,11 @@ int esp_cuda_lt_run(struct esp_cuda_backend *backend, const struct esp_cuda_lt_p
 
 /* ------------------------------------------------------------------ rows */
 
-/* Pinned memory for the arguments and results of calls, and device memory of the same size for
- * arguments that are copied to the device. Calls use it from front to back, and start at the
- * front again when the stream is idle. So a call never overwrites the arguments of an earlier
- * call that did not wait. The memory grows only if a single call needs more than all of it. */
+/* Describes pinned memory for the arguments and results of calls, and device memory of the same
+ * size for arguments that are copied to the device. Calls use this memory from front to back,
+ * and start at the front again when the stream is idle. So a call never overwrites arguments of
+ * an earlier call that did not wait. The memory grows only if a single call needs more than all
+ * of it. */
 struct esp_cuda_transfer {
     char *host, *device; /* (bytes) */
     size_t bytes, used;

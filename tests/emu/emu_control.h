@@ -25,12 +25,13 @@ void emu_set_lt(int version);     /* version of cuBLASLt, initially 13; 0 means 
 enum emu_heuristic { EMU_FINDS, EMU_FINDS_NONE, EMU_REFUSES };
 void emu_set_heuristic(enum emu_heuristic answer);
 void emu_set_memory(size_t bytes); /* the device's memory; existing allocations stay valid */
-/* Set the number of multiprocessors (initially 4) and the kilobytes of shared memory that a
- * block can request (initially 227, as on compute capability 9.0). They apply to backends that
- * are opened later. Compute capability 8.0 allows 163 KB; 8.6, 8.9 and 12.0 allow 99. */
+/* These functions set the number of multiprocessors (initially 4) and the kilobytes of shared
+ * memory that a block can request (initially 227, as on compute capability 9.0). The new values
+ * apply to backends that are opened later. Compute capability 8.0 allows 163 KB; 8.6, 8.9 and
+ * 12.0 allow 99 KB. */
 void emu_set_multiprocessors(int count);
 void emu_set_shared(int kilobytes);
-/* Returns the largest shared memory of a block, in bytes, since the last call of this
+/* Returns how many bytes of shared memory a block has used at most since the last call of this
  * function. */
 size_t emu_shared_peak(void);
 /* Sets how much memory each node of an instantiated graph takes; initially 0. */
@@ -55,8 +56,8 @@ const char *emu_failed_call(void); /* the first call that emu_fail_at() made fai
 /* Returns how many objects the program has not released. Writes their names to `text`. */
 int emu_leaks(char *text, size_t bytes);
 
-/* Return how many kernels have run since the program began, and how often the host has
- * waited for work that had not finished. */
+/* These functions return how many kernels have run since the program began, and how often the
+ * host has waited for work that had not finished. */
 long emu_kernels_run(void), emu_waits_made(void);
 
 /* Counts bank conflicts of shared memory (emu_banks.cpp). emu_count_banks(true) starts counting

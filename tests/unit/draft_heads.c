@@ -103,8 +103,8 @@ static struct esp_model *open_mtp(const char *folder)
 /* If the number of threads is CUDA, the CUDA backend is used. */
 enum { CUDA = -1, EMULATED_NODES = 24 };
 
-/* Memory of the matrices that this test quantises, at most MOST_QUANTISED of them. It is freed
- * after the engine is closed. */
+/* These pointers hold the memory of the matrices that this test quantises. There are at most
+ * MOST_QUANTISED such matrices. Their memory is freed after the engine is closed. */
 enum { MOST_QUANTISED = 64 };
 static void *quantised[MOST_QUANTISED];
 static int quantised_count;
