@@ -34,7 +34,7 @@ const char *esp_quote_token(char text[48], const struct esp_tokens *tokens, int3
     return text;
 }
 
-/* A text to which sentences are added, and the iteration that they describe. */
+/* Holds a text to which sentences are added, and the iteration that the sentences describe. */
 struct talk {
     char *text;
     size_t size;
