@@ -36,8 +36,8 @@ double esp_session_beta(const struct esp_session *s)
                    : esp_calibration_beta(&s->calibration);
 }
 
-/* Switches to the calibration learned for this pair at this temperature, and to the costs
- * measured for it on this device. */
+/* Switches to the calibration that was learned for this pair at this temperature, and to the
+ * costs that were measured for this pair on this device. */
 static void turn_to_learned(struct esp_session *s)
 {
     const double temperature = s->set.sampling.temperature;

@@ -50,7 +50,7 @@ struct esp_tree_measure {
     const struct esp_verifier_ops *const *rules;        /* filled in by esp_session_measure() */
     struct esp_depth_measure depth[ESP_MEASURE_DEPTHS]; /* depth[0] is for the root */
     struct esp_rank_measure
-        rank[ESP_MEASURE_RANKS]; /* rank[i]: after a node of depth 1 and rank i */
+        rank[ESP_MEASURE_RANKS]; /* rank[i]: guesses after a node of depth 1 and rank i */
 };
 
 void esp_tree_measure_free(struct esp_tree_measure *measure);

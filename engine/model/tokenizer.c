@@ -41,7 +41,7 @@
 
 enum {
     FILE_LIMIT = 64 << 20,  /* bytes */
-    TEXT_LIMIT = 256 << 20, /* bytes; even after NFC, offsets fit an int32_t */
+    TEXT_LIMIT = 256 << 20, /* bytes; even after NFC, offsets fit into int32_t */
 };
 
 struct esp_tokenizer {

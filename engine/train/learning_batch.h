@@ -1,11 +1,11 @@
 /* learning_batch.h - makes the rows of one training step from texts, and from paths that branch
  * off at roots.
  *
- * A draft head has a row for each token of a text except the first. In this row, it reads the
- * token and the target's feature before it, and learns the target's feature and distribution
- * after it. With HASS, the head also reads its own features instead of the target's, for some
- * tokens after each root. With TALF, it has rows for every path of the target's tree. A draft
- * model has a row for each token and each node.
+ * A draft head has a row for each token of a text except the first. The input of the row is the
+ * token, and the target's feature before this token. The head learns to predict the target's
+ * feature and distribution after this token. With HASS, the head also reads its own features
+ * instead of the target's, for some tokens after each root. With TALF, it has rows for every
+ * path of the target's tree. A draft model has a row for each token and each node.
  */
 #ifndef ESP_LEARNING_BATCH_H
 #define ESP_LEARNING_BATCH_H

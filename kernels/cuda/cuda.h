@@ -128,10 +128,10 @@ int esp_cuda_attention_prepare(struct esp_cuda_backend *backend);
 double esp_cuda_read_rate(struct esp_backend *backend, size_t bytes);
 int esp_cuda_time_kernels(struct esp_cache *cache, const struct esp_batch *batch,
                           struct esp_kernel_time *kernel, int most);
-/* The cost of a launch, from which predict.cu predicts its time. A launcher passes the cost to
- * esp_cuda_costs() before the launch. This has no effect if no pass is being predicted. If a
- * launcher passes no cost, the kernel is assumed to wait for memory ESP_CUDA_WAITS times and to
- * read nothing. */
+/* Describes the cost of a launch, from which predict.cu predicts the launch's time. A launcher
+ * passes the cost to esp_cuda_costs() before the launch. This has no effect if no pass is being
+ * predicted. If a launcher passes no cost, the kernel is assumed to wait for memory
+ * ESP_CUDA_WAITS times and to read nothing. */
 enum { ESP_CUDA_WAITS = 3, ESP_CUDA_PREDICTED = 64 };
 struct esp_cuda_cost {
     double memory;     /* bytes of weights, keys and values that all blocks read */
@@ -188,13 +188,13 @@ static __host__ __device__ inline size_t esp_cuda_pad(size_t n, size_t step)
     return (n + step - 1) / step * step;
 }
 
-/* A weight matrix. In bf16 or fp16 it is row-major. If it is quantised, it is stored in tiles
- * (blocks.h). */
+/* Describes a weight matrix. A matrix in bf16 or fp16 is row-major. A quantised matrix is
+ * stored in tiles (blocks.h). */
 struct esp_cuda_matrix {
     const void *data;  /* (rows padded to 16, stride) */
     const float *bias; /* (rows padded to 16) or NULL */
     int rows, columns;
-    size_t stride;        /* columns, padded to 32 */
+    size_t stride;        /* number of columns, padded to a multiple of 32 */
     enum esp_dtype dtype; /* ESP_BF16, ESP_F16 or a quantised type */
     int count;            /* number of such matrices, one after another (experts); 0 means 1 */
 };
@@ -223,8 +223,8 @@ struct esp_cuda_layer {
     ESP_LAYER_VECTORS(X)
 #undef X
     int place; /* index among the layers with attention, or among the recurrent layers */
-    /* The rows of all tensors that the mixer multiplies with its input, one tensor after the
-     * other. For attention, these are `query`, `key`, `value` and `attention_gate`. For a
+    /* Holds the rows of all tensors that the mixer multiplies with its input, one tensor after
+     * the other. For attention, these are `query`, `key`, `value` and `attention_gate`. For a
      * recurrent layer, they are `conv_in`, `write`, `decay`, `in_gate` and `out_gate`. Without
      * a mixer, this matrix has no data. */
     struct esp_cuda_matrix inputs;
@@ -233,9 +233,9 @@ struct esp_cuda_layer {
     /* `mlp` is the MLP, or all experts of a mixture. `shared` is the expert that all tokens
      * use. */
     struct esp_cuda_mlp mlp, shared;
-    /* The router of a mixture of experts: (logits, hidden padded) and (experts padded). Both
-     * are NULL without a router; the bias alone may be NULL. If the shared expert has a gate,
-     * the gate is the last row of the router. */
+    /* The router of a mixture of experts: (logits, hidden padded) and (experts padded). Without
+     * a router, both pointers are NULL. A router without a bias has router_bias = NULL. If the
+     * shared expert has a gate, the gate is the last row of the router. */
     const float *router, *router_bias;
     int logits;
     /* If weights are quantised, these matrices replace `inputs`. A matrix that the layer lacks
@@ -243,9 +243,9 @@ struct esp_cuda_layer {
     struct esp_cuda_matrix part[ESP_CUDA_PARTS];
 };
 
-/* The part of a model that one of several GPUs computes. `desc` describes this part as a
- * separate model, with fewer heads and with fewer rows in the matrices. The results of a matrix
- * are written to the columns of the whole result that begin at first[kind]. */
+/* Describes the part of a model that one of several GPUs computes. `desc` describes this part
+ * as a separate model, with fewer heads and with fewer rows in the matrices. The results of a
+ * matrix are written to the columns of the whole result that begin at first[kind]. */
 struct esp_cuda_part {
     struct esp_rank_plan plan;
     int rank;
@@ -260,20 +260,20 @@ struct esp_cuda_weights {
     struct esp_weights base;
     struct esp_cuda_part *part;    /* NULL means the whole model */
     struct esp_cuda_weights *next; /* the weights of the next rank, or NULL */
-    bool half;                     /* weights are fp16, not bf16 */
-    /* True if a matrix is quantised. Then every tensor is a separate matrix with its own type,
-     * and all activations except c->attended are float32. */
+    bool half;                     /* true: weights are fp16; false: bf16 */
+    /* True if any matrix is quantised. In that case, every tensor is a separate matrix with its
+     * own type, and all activations except c->attended are float32. */
     bool blocks;
     struct esp_cuda_layer *layer;
     const float *norm_final, *norm_final_bias;
-    const float *norm_embedding, *norm_input; /* for draft heads; otherwise NULL */
+    const float *norm_embedding, *norm_input; /* norms of a draft head; otherwise NULL */
     const float *norm_fc[ESP_FC_NORMS];
-    struct esp_cuda_matrix fc; /* for draft heads; otherwise no data */
-    /* (vocabulary) for each token, its row of `head`, or -1. NULL means that row i is token i.
-     */
+    struct esp_cuda_matrix fc; /* layer fc of a draft head; other models have no data here */
+    /* (vocabulary) the row of `head` for each token, or -1 if it has none. NULL means that row
+     * i is for token i. */
     const int32_t *output_of;
     const float *inverse_frequency, *local_inverse_frequency; /* (rotary / 2); or NULL */
-    struct esp_cuda_matrix position_embedding;                /* 16 bits; or no data */
+    struct esp_cuda_matrix position_embedding;                /* 16-bit numbers, or no data */
     struct esp_cuda_matrix embedding, head;                   /* the same memory if tied */
     char *memory; /* the single allocation for all weights */
     /* NULL if all layers stay on the device. Otherwise the elements of `layer` for streamed
@@ -338,30 +338,32 @@ int esp_cuda_stream_release(struct esp_cuda_weights *weights, int layer);
 
 /* ------------------------------------------------------------------ one pass */
 
-/* Arguments of the softmax and the top-k at the end of a draft step (softmax.h, top_k.cu). */
+/* Holds the arguments of the softmax and the top-k at the end of a draft step (softmax.h,
+ * top_k.cu). */
 struct esp_cuda_step {
     float factor; /* 1 / temperature */
     int32_t top_k;
     double top_p;
     int32_t k;
-    int32_t *ids;  /* (wanted, k), pinned */
-    float *values; /* (wanted, k), pinned */
+    int32_t *ids;  /* (wanted, k) the likeliest tokens, in pinned memory */
+    float *values; /* (wanted, k) the probabilities of these tokens, in pinned memory */
     struct esp_cuda_scratch *scratch;
 };
 
-/* The numbers that change from pass to pass. They are in device memory, because a captured
- * graph cannot have new arguments. Each launch of the graph reads the current values there. */
+/* Holds the numbers that change from pass to pass. This struct is in device memory, because a
+ * captured graph cannot get new arguments. Each launch of the graph reads the current numbers
+ * from this struct. */
 struct esp_cuda_pass {
     int32_t rows, first, prefix, wanted;
     int32_t words;             /* number of words in a row's mask; 0 without masks */
     int32_t sinks, recent;     /* see struct esp_window; recent = 0 means no window */
     int32_t dropped, shift;    /* see struct esp_window; shift = dropped % ESP_CUDA_CHUNK */
-    int32_t logits_vocabulary; /* columns of a row of logits */
-    float *logits;             /* rows of `logits_stride` */
+    int32_t logits_vocabulary; /* number of logits in a row */
+    float *logits;             /* (wanted, logits_stride) */
     size_t logits_stride;
-    /* The hidden states that the pass outputs. Hidden state state[i] is written to the columns
-     * of states_to that begin with i * hidden. The rows of states_to are `states_stride`
-     * numbers apart. */
+    /* The pass outputs `states` hidden states. Hidden state state[i] is written to the columns
+     * of states_to that begin with column i * hidden. The rows of states_to are `states_stride`
+     * floats apart. */
     int32_t states, state[ESP_MAX_STATES];
     float *states_to;
     size_t states_stride;
@@ -390,8 +392,8 @@ struct esp_cuda_visit {
 struct esp_cuda_arrays {
     const struct esp_cuda_pass *pass;
     const int32_t *tokens, *positions;
-    /* (max_batch) the batch rows that need logits, and, for each of them, the row of the logits
-     * matrix to which its logits are written. */
+    /* (max_batch) wanted: the batch rows that need logits. wanted_at: for each of these rows,
+     * the row of the logits matrix to which its logits are written. */
     const int32_t *wanted, *wanted_at;
     const int32_t *states_row; /* row of states_to for each batch row, or -1 */
     const int32_t *input_row;  /* row of `input` for each batch row */
@@ -412,7 +414,7 @@ static __device__ __forceinline__ bool esp_cuda_has_gap(const struct esp_cuda_ar
     return at.pass->recent > 0 && at.positions[row] >= at.pass->sinks + at.pass->recent;
 }
 
-/* A tile of pairs: pairs first..end-1, which all use the same expert (experts.h). */
+/* Describes a tile of pairs: pairs first..end-1, which all use the same expert (experts.h). */
 struct esp_cuda_tile {
     int32_t expert, first, end;
 };
@@ -428,7 +430,7 @@ struct esp_cuda_routing {
     int32_t *tile_count;
 };
 
-/* The tiles of pairs, as arguments of a product's kernel. Without experts, `tiles` is NULL. */
+/* Passes the tiles of pairs to the kernel of a product. Without experts, `tiles` is NULL. */
 struct esp_cuda_mixture {
     const struct esp_cuda_tile *tiles;
     const int32_t *tile_count;
@@ -441,19 +443,19 @@ enum { ESP_CUDA_EXPERTS = 1024, ESP_CUDA_EXPERTS_USED = 32 };
 /* The largest allowed key dimension of a state (esp_model_desc.key_dim). */
 enum { ESP_CUDA_STATE_KEYS = 256 };
 
-/* The states and inputs of recurrent layers (states.cu). The widths include padding. */
+/* Holds the states and inputs of recurrent layers (states.cu). The widths include padding. */
 struct esp_cuda_states {
     int layers; /* number of recurrent layers; if 0, the other members are not used */
     struct esp_state_plan plan;
     void *plan_memory;   /* host memory for the arrays of `plan` */
     int32_t *saved;      /* (state_slots) number of tokens before each copy, plus 1; 0: empty */
     size_t width, rates; /* width: convolved values of a token; rates: number of state heads */
-    size_t key_values, values; /* numbers in a token's keys (key_values) and updates (values) */
+    size_t key_values, values; /* number of floats in a token's keys, and in its updates */
     size_t out;                /* number of values that a mixer outputs for a token */
     int keys;                  /* number of keys that a thread of mixer.cu computes */
     size_t each;               /* number of floats in the states of a layer */
-    /* (layers, plan.ring, width + 2 * rates + key_values + values): for each slot the values to
-     * convolve, the factors write and decay, the keys, and the updates */
+    /* (layers, plan.ring, width + 2 * rates + key_values + values) for each slot: the values to
+     * convolve, the factors `write` and `decay`, the keys, and the updates */
     float *inputs;
     float *memory; /* (layers, each) the states after the first `folded` tokens */
     /* The copies of states: (state_slots, layers, conv_kernel - 1 + ESP_STATE_CHUNK - 1 inputs
@@ -472,14 +474,14 @@ enum { ESP_CUDA_SLOTS = 4, ESP_CUDA_BUCKETS = 4, ESP_CUDA_LENGTHS = 16 };
 struct esp_cuda_cache {
     struct esp_cache base;
     struct esp_cuda_cache *next;       /* the cache of the next rank, or NULL */
-    const struct esp_cuda_layer *held; /* the current layer of a pass; esp_cuda_stream_hold() */
+    const struct esp_cuda_layer *held; /* the layer that is computed; esp_cuda_stream_hold() */
     char *exchanged; /* (ranks, rows, bytes) the results that ranks exchange; or NULL */
     size_t exchange_bytes;
     float *own_logits; /* (max_batch, own_logits_width) in ranks other than 0; otherwise NULL */
     size_t own_logits_width;
     struct esp_cuda_cache *joined_to; /* the cache that owns k, v and the states, or NULL */
     int rows, max_batch;
-    int chunks;        /* chunks of ESP_CUDA_CHUNK keys in a full cache, for any pass->shift */
+    int chunks;        /* maximum number of chunks (ESP_CUDA_CHUNK keys) in a full cache */
     size_t head_width; /* head_dim, padded to 8 */
     void *k, *v;       /* (attention layer, kv_head, rows, head_width) bf16 or fp16 */
     char *memory;      /* the single allocation for all device memory of this struct */
@@ -502,7 +504,7 @@ struct esp_cuda_cache {
     float *branch;   /* (max_batch, hidden) an output that is changed before it is added to x */
     void *joined;    /* (max_batch, joined_width) the joined inputs of a draft head; or NULL */
     float *embedded; /* (max_batch, hidden) embeddings, for EAGLE-3; or NULL */
-    float *outputs;  /* (max_batch, outputs_width) logits of some tokens only; or NULL */
+    float *outputs;  /* (max_batch, outputs_width) logits of a head for some tokens; or NULL */
     /* If weights are quantised: the quantised activations (blocks.h), with room for the widest
      * matrix. With experts, there is a row for each pair. */
     void *cut_words;           /* (max_batch, blocks, 64 bytes) */

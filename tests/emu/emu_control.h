@@ -31,8 +31,8 @@ void emu_set_memory(size_t bytes); /* the device's memory; existing allocations 
  * 12.0 allow 99 KB. */
 void emu_set_multiprocessors(int count);
 void emu_set_shared(int kilobytes);
-/* Returns how many bytes of shared memory a block has used at most since the last call of this
- * function. */
+/* Returns the maximum number of bytes of shared memory that a block has used since the last
+ * call of this function. */
 size_t emu_shared_peak(void);
 /* Sets how much memory each node of an instantiated graph takes; initially 0. */
 void emu_set_node_bytes(size_t bytes);

@@ -64,7 +64,7 @@ static void touch(const struct esp_tensor *tensor)
     if (row) {
         esp_tensor_read_row(tensor, 0, row);
         esp_tensor_read_row(tensor, tensor->rows - 1, row);
-        FUZZ_REQUIRE(!tensor->source->failed, "all of a tensor can be read");
+        FUZZ_REQUIRE(!tensor->source->failed, "the rows of a tensor can be read");
     }
     free(row);
 }

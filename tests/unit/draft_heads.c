@@ -385,7 +385,7 @@ static void compute_outputs(struct esp_backend *cpu, void *user, float *out, int
     close_models(&e);
 }
 
-/* Adds the squared differences to one sum, and the squares of the reference to another sum. */
+/* Adds the squared differences to *error, and the squares of the reference to *norm. */
 static void compare_row(const struct esp_model_desc *d, const struct reference *want,
                         const struct computed *got, int row, double *error, double *norm)
 {

@@ -21,7 +21,7 @@
 #include "tui/cli/bench/prompt_list.h"
 #include "tui/cli/bench/result_table.h"
 
-/* Each constant is the maximum number of what its comment names. */
+/* Each constant is a limit. Its comment says what the constant limits. */
 enum {
     SUITE_WORD = 256,   /* bytes of a word, NUL included */
     SUITE_KEYS = 4,     /* keys that vary together, in one 'vary' line */
@@ -34,7 +34,7 @@ enum {
     SUITE_SHOWN = 8, /* pivots or plots */
 };
 
-/* Labels of the rows with which the other rows are compared. */
+/* Defines the labels of the rows with which all other rows are compared. */
 #define SUITE_PLAIN "plain decoding"
 #define SUITE_CHAIN "best chain"
 
