@@ -25,7 +25,7 @@ struct esp_verifier_ops;
 /* Holds sums over the nodes of one depth. */
 struct esp_depth_measure {
     int64_t nodes;
-    double distance; /* sum over tokens of |p - q|: 0 to 2 */
+    double distance; /* sum of L1 distances; the distance at a node is from 0 to 2 */
     double ceiling;  /* sum of alpha*, the largest acceptance rate of any lossless verifier */
     /* Sum of acceptance rates for each verifier in the list ESP_VERIFIERS; NaN if the verifier
      * has no such formula or is only for single paths. */

@@ -36,7 +36,7 @@ struct group {
 
 struct state {
     int match[MATCHES];          /* position of the last matching token, latest match first */
-    struct group group[MATCHES]; /* disjoint, so there are at most as many groups as matches */
+    struct group group[MATCHES]; /* groups are disjoint, so there are at most MATCHES groups */
     int groups;
 };
 

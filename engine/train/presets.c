@@ -65,7 +65,7 @@ static const struct {
      hass,
      ESP_PATHS_TEXT,
      0},
-    {{"talf", "match the target's distributions on all paths of trees that it grows",
+    {{"talf", "match the target's distributions on all paths of trees that the target grows",
       "SALF & TALF, algorithm 1", EVERY_FOURTH, true, true},
      talf,
      ESP_PATHS_TREE,

@@ -156,7 +156,8 @@ struct activations {
  * memory: `table` then has 8 GROUPS numbers. */
 template <int GROUPS, bool SHARED> struct lane_rows {
     static const int KEPT = SHARED ? 1 : GROUPS;
-    uint32_t row[KEPT], left[KEPT], right[KEPT]; /* for rows `group`, 2t, 2t + 1 */
+    uint32_t row[KEPT];               /* for row `group` */
+    uint32_t left[KEPT], right[KEPT]; /* for rows 2t and 2t + 1 */
     const uint32_t *table;
 
     __device__ __forceinline__ void find(const struct esp_block_args &a,

@@ -141,7 +141,7 @@ struct esp_cuda_cost {
     double products;   /* multiply-adds of a block on tensor cores; of bytes: half the number */
     double end_cycles; /* cycles that a block needs for shared memory after its loop */
     double ahead;      /* bytes of `memory` that a persistent block reads ahead */
-    double blocks;     /* blocks with this cost (if persistent: tiles); 0 means all */
+    double blocks;     /* number of blocks (if persistent: of tiles) with this cost; 0: all */
     int waits;         /* how often a block waits for memory outside its loop */
 };
 void esp_cuda_costs(struct esp_cuda_backend *backend, const struct esp_cuda_cost *cost);

@@ -19,7 +19,7 @@ check "without --iteration, export asks for an iteration" fails 1 "say which ite
 check "an iteration that does not exist is refused" fails 1 "has 0 to 2" $export --iteration 3
 check "an invalid range of iterations is refused" fails 1 "takes a number" $export --iteration 2-1
 check "an unknown format is refused" fails 1 "gif" $export --iteration 1 --format gif
-check "an unknown ending of a file name is refused" fails 1 "tree.gif" $export --iteration 1 -o "$work/tree.gif"
+check "a file name with an unknown extension is refused" fails 1 "tree.gif" $export --iteration 1 -o "$work/tree.gif"
 check "an unknown theme of a picture is refused" fails 1 "light and dark" $export --iteration 1 --theme mono
 check "several pictures cannot be written to standard output" fails 1 "several pictures" $export --iteration 0-1
 check "a file that is not a recording is refused" fails 1 "tests/shell.sh" $ESPALIER export tests/shell.sh --iteration 0
