@@ -306,8 +306,9 @@ static char *const ESP_CUDA_NOWHERE = (char *)(uintptr_t)4096;
 /* ------------------------------------------------------------------ layers that are streamed
  */
 
-/* Prepares to stream `streamed` of a model's `layers` layers: every pass copies them from the
- * host to the device (stream.cu). Returns NULL if memory runs out. */
+/* Prepares to stream some layers of a model: every pass copies them from the host to the device
+ * (stream.cu). `streamed` is the number of these layers, and `layers` is the number of all
+ * layers. Returns NULL if memory runs out. */
 struct esp_cuda_stream *esp_cuda_stream_open(struct esp_cuda_backend *backend, int layers,
                                              int streamed);
 void esp_cuda_stream_close(struct esp_cuda_stream *stream); /* NULL is allowed */
@@ -482,7 +483,7 @@ struct esp_cuda_cache {
     struct esp_cuda_cache *joined_to; /* the cache that owns k, v and the states, or NULL */
     int rows, max_batch;
     int chunks;        /* maximum number of chunks (ESP_CUDA_CHUNK keys) in a full cache */
-    size_t head_width; /* head_dim, padded to 8 */
+    size_t head_width; /* head_dim, padded to a multiple of 8 */
     void *k, *v;       /* (attention layer, kv_head, rows, head_width) bf16 or fp16 */
     char *memory;      /* the single allocation for all device memory of this struct */
 
@@ -777,7 +778,7 @@ struct esp_cuda_transfer {
 
 struct esp_cuda_rows {
     struct esp_rows base;
-    size_t stride;                    /* vocabulary, padded to 32 */
+    size_t stride;                    /* vocabulary, padded to a multiple of 32 */
     float *data;                      /* (capacity, stride) on the device */
     struct esp_cuda_scratch *scratch; /* on the device, see rows.h */
     size_t work_bytes;                /* size of the work memory after *scratch */

@@ -1,6 +1,6 @@
 /* emu_control.h - lets a test control the emulator. The emulated plugin exports the functions.
  *
- * Environment variables control the emulator without these functions: ESPALIER_EMU_DEVICES,
+ * The following environment variables also control the emulator: ESPALIER_EMU_DEVICES,
  * ESPALIER_EMU_DRIVER and ESPALIER_EMU_LT (versions), ESPALIER_EMU_MEMORY (bytes),
  * ESPALIER_EMU_NCCL=0 (the machine has no NCCL), ESPALIER_EMU_NODE (bytes of each graph node),
  * ESPALIER_EMU_SMS (multiprocessors), ESPALIER_EMU_SHARED (kilobytes), ESPALIER_EMU_SEED,
