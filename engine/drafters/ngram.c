@@ -17,7 +17,8 @@
 
 enum { LONGEST, K, N };
 
-enum { MATCHES = 256, LOOK_BACK = 1 << 16 /* tokens to search: texts can be endless */ };
+/* Only the last LOOK_BACK tokens of the text are searched, because a text can be endless. */
+enum { MATCHES = 256, LOOK_BACK = 1 << 16 };
 
 static const struct esp_param params[] = {
     [LONGEST] = {"n", ESP_INT, 1, 16, 3, .help = "maximum length of a match, in tokens"},
@@ -26,7 +27,7 @@ static const struct esp_param params[] = {
     {0},
 };
 
-/* A candidate node: the matches that agree on all tokens down to this node. */
+/* Describes a candidate node: the matches that agree on all tokens down to this node. */
 struct group {
     int first, count; /* index of the first match in state.match, and number of matches */
     int32_t parent;

@@ -305,7 +305,7 @@ static void set_spaces(struct reader *r)
     cJSON_AddItemToObject(r->json, "normalizer", sequence);
 }
 
-/* Adds the token that begins every text. In a tokenizer.json, a post_processor adds it. */
+/* Makes the post_processor, which adds the token that begins every text. */
 static void set_begin(struct reader *r)
 {
     const double bos =

@@ -127,7 +127,7 @@ static void add_depth(struct esp_learning_batch *b, const struct esp_training_sa
 }
 
 /* Sets the weights of the rows. The loss of the text becomes a mean over its tokens. The loss
- * at a depth becomes a mean over roots; the nodes of one tree at this depth are summed
+ * at a depth becomes a mean over roots; the losses of a tree's nodes at this depth are added
  * (algorithm 1). */
 static void set_weights(struct esp_learning_batch *b, int texts)
 {

@@ -31,7 +31,7 @@ struct esp_learning_batch {
     int room;     /* maximum number of rows */
     void *memory; /* one allocation that contains all arrays below */
     struct esp_training_rows rows;
-    int32_t *depth;        /* (room) depth below the text; 0 in the text */
+    int32_t *depth;        /* (room) depth in a tree or path; 0 for a row of a text */
     float *weight;         /* (room) weight in the loss */
     float *feature;        /* (texts * length, hidden) input of the rows of texts */
     float *target_feature; /* (room, hidden) the target's feature of each row */
