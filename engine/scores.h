@@ -38,8 +38,8 @@ void esp_scores_close(struct esp_scores *scores);
 
 /* Begins an iteration. */
 void esp_scores_begin(struct esp_scores *scores);
-/* Stores the likeliest tokens of row `row` of `p`, which is the row of `node`. The row must
- * contain probabilities. */
+/* Stores the likeliest tokens after `node`. Row `row` of `p` must contain the probabilities of
+ * the tokens after `node`. */
 int esp_scores_keep(struct esp_scores *scores, int node, struct esp_rows *p, int32_t row,
                     enum esp_delivery when);
 /* Returns the score of a token after `node`. `p` is the token's probability, which is used if

@@ -1,4 +1,5 @@
-/* orders.h - orders from rank 0 (orders.c) to the other ranks, which carry them out (serve.c).
+/* orders.h - defines the orders that rank 0 sends to the other ranks (orders.c). The other
+ * ranks carry them out (serve.c).
  *
  * Rank 0 sends an order to all other ranks at the same time, and then does the same work
  * itself. An order has a fixed part and a payload of bytes. Orders refer to weights and caches

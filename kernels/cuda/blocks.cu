@@ -496,7 +496,7 @@ static int blocks_of(const struct esp_block_args &a, int high)
 }
 
 /* Returns the number of waves that blocks of `high` tiles need. The grid repeats these blocks
- * `spans` times, for groups of rows. A wave is one block on each multiprocessor. */
+ * `spans` times, once for each group of rows. A wave is one block on each multiprocessor. */
 static int waves_of(const struct esp_cuda_backend *backend, const struct esp_block_args &a,
                     int high, int spans)
 {

@@ -13,8 +13,8 @@
  */
 #include "kernels/cpu/isa/parts.h"
 
-/* The largest shapes of tiles. A tile has at most TILE_ROWS rows. If it has m rows, it has at
- * most TILE_PANELS(m) panels. */
+/* These constants limit the shapes of tiles. A tile has at most TILE_ROWS rows. If it has m
+ * rows, it has at most TILE_PANELS(m) panels. */
 #if ESP_SIMD == 3
 enum { TILE_ROWS = 12 };
 #define TILE_PANELS(m) ((m) <= 2 ? 4 : (m) <= 6 ? 2 : 1)
