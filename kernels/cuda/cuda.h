@@ -93,8 +93,9 @@ void esp_cuda_forget_device();
 int esp_cuda_failed(struct esp_cuda_backend *backend, const char *call, cudaError_t result);
 /* Returns `status`. If it is a failure, discards all answers that have not been delivered. */
 int esp_cuda_end(struct esp_cuda_backend *backend, int status);
-/* For functions that return no status: returns whether the CUDA call succeeded. If it failed,
- * clears the error in the CUDA runtime, because otherwise the next launch would report it. */
+/* Returns whether a CUDA call succeeded. Use this in functions that return no status. If the
+ * call failed, clears the error in the CUDA runtime, because otherwise the next launch would
+ * report it. */
 bool esp_cuda_fine(cudaError_t result);
 /* Copies the message about the last failure to `err`, and returns `status`. */
 int esp_cuda_tell(const struct esp_cuda_backend *backend, int status, char *err, size_t errlen);
@@ -323,8 +324,8 @@ size_t esp_cuda_stream_host_bytes(const struct esp_cuda_stream *stream);
  * which this piece of the layer is copied, or NULL if the layer is not streamed. */
 int esp_cuda_stream_pin(struct esp_cuda_stream *stream);
 char *esp_cuda_stream_host(const struct esp_cuda_stream *stream, int layer, const void *to);
-/* Must be called when all streamed layers are in the host's memory. Requests the first two
- * layers, and measures the speed of the copies. */
+/* Must be called when all streamed layers are in the host's memory. Copies the first two layers
+ * to the device, and measures the speed of these copies. */
 int esp_cuda_stream_start(struct esp_cuda_stream *stream);
 /* Fills in the members of *streamed, except resident_bytes. */
 void esp_cuda_stream_count(const struct esp_cuda_stream *stream, struct esp_streamed *streamed);

@@ -226,7 +226,7 @@ static __device__ __forceinline__ float esp_exp2(float x)
 #endif
 }
 
-/* Eight 16-bit floats that one 16-byte access loads or stores. */
+/* Holds eight 16-bit floats, which one 16-byte access loads or stores. */
 template <typename T> union esp_eight {
     uint4 words;
     uint32_t pair[4];

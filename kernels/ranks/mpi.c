@@ -1,4 +1,4 @@
-/* mpi.c - the transport between ranks of several machines, as the program sees it.
+/* mpi.c - implements the program's side of the transport between ranks on several machines.
  *
  * The program never calls MPI: MPI libraries replace signal handlers, and if one process of a
  * job ends, they end all its processes. Instead the program shares memory (shm.h) with a

@@ -24,7 +24,7 @@ static void read_value(const struct esp_gguf_value *value)
     volatile char last;
     for (uint64_t i = 0; i < value->count && i < MOST_READ; i++)
         esp_gguf_number(value, i);
-    FUZZ_REQUIRE(isnan(esp_gguf_number(value, value->count)), "no element follows the last");
+    FUZZ_REQUIRE(isnan(esp_gguf_number(value, value->count)), "no element follows the last one");
     for (; esp_gguf_next_text(value, &at, &text); texts++)
         if (text.length > 0)
             last = text.bytes[text.length - 1]; /* the last byte must be readable */

@@ -177,7 +177,7 @@ static void limit_threads(struct esp_control *control, int *threads)
 }
 
 /* Sets an engine option. If models are already loaded, loads them again with the new value. The
- * value "0" means auto. If the value is a text, the options store a pointer to `value`. */
+ * value "0" means auto. If the value is a string, the options store a pointer to `value`. */
 static int set_option(struct esp_control *control, const char *key, const char *value,
                       char *err, size_t errlen)
 {

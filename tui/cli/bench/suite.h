@@ -57,9 +57,9 @@ struct cli_suite_choice {
 struct cli_suite {
     char name[SUITE_WORD], path[PATH_MAX], prompts[PATH_MAX];
     char title[SUITE_WORD], source[SUITE_WORD], target[PATH_MAX];
-    int most_prompts;            /* maximum number of prompts; 0: all prompts */
-    int max_nodes;               /* 0: the engine's default */
-    int ranks;                   /* number of ranks; 0: as --ranks says, or no ranks */
+    int most_prompts; /* maximum number of prompts; 0: all prompts */
+    int max_nodes;    /* maximum number of nodes; 0: the engine's default */
+    int ranks;        /* number of ranks; 0: as --ranks says, or no ranks */
     const struct cli_suite_measure *measure;
     struct cli_vary vary[SUITE_VARIES];
     int varies;
