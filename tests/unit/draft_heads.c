@@ -467,7 +467,7 @@ EACH_ISA(every_kind_of_head_matches_the_reference)
 }
 
 /* A GGUF file has the heads of recurrent states in a different order from the original file. It
- * has whole norm weights, not norm weights minus 1. */
+ * stores the norm weights themselves, not the norm weights minus 1. */
 TEST(an_mtp_layer_in_a_gguf_file_matches_the_reference)
 {
     check_head("mtp-qwen3-5.gguf", false);
