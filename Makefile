@@ -62,10 +62,10 @@ RANKS    := $(MPIS:%=$(BUILD)/espalier-rank.%)
 # ---------------------------------------------------------------- sources
 
 # Each file of kernels/cpu/isa/ is compiled once for each instruction set, and the program chooses
-# a set when it starts. VNNI extends AVX-512, and AVX-VNNI extends AVX2. They change only the products
-# with quantised blocks, so only these products are compiled for them. For AMX, which extends VNNI,
-# other products and amx.c are compiled. EMULATED is AVX-VNNI for processors that lack its
-# instruction; the tests emulate the instruction.
+# a set when it starts. VNNI extends AVX-512, and AVX-VNNI extends AVX2. Both change only the products
+# with quantised blocks, so only these products are compiled for them. AMX extends VNNI; for AMX,
+# amx.c and its own versions of the products are compiled. EMULATED is the set that replaces
+# AVX-VNNI in the tests: it emulates the instruction of AVX-VNNI, which many processors lack.
 X86      := $(filter x86_64-% amd64-%,$(MACHINE))
 ifneq ($(X86),)
 ISAS := generic avx2 avx512
@@ -95,14 +95,14 @@ ISA_FLAGS_amx      = $(ISA_FLAGS_vnni) -mavx512bf16 -mamx-tile -mamx-bf16 -mamx-
 ISA_FLAGS_neon    :=
 ISA_FLAGS_dotprod := -march=armv8.2-a+dotprod -DESP_DOTPROD -DESP_BASE=neon
 ISA_FLAGS_i8mm    := -march=armv8.2-a+dotprod+i8mm -DESP_DOTPROD -DESP_I8MM -DESP_BASE=neon
-# The tests emulate the tile unit's instructions in C, because few processors have that unit.
+# The tests emulate the instructions of the tile unit (AMX) in C, because few processors have this unit.
 ISA_FLAGS_tiles    = $(ISA_FLAGS_avx2) -DESP_AMX -DESP_BASE=avx2 -include tests/emu/tiles.h
-# The instruction set `dpbusd` is AVX-VNNI, but AVX2 instructions emulate the instruction dpbusd. With
+# The instruction set `dpbusd` is AVX2 with an emulation of dpbusd, the instruction of AVX-VNNI. With
 # EVEX=1, the real instruction is used in its AVX-512 encoding, which is as fast as AVX-VNNI.
 ISA_FLAGS_dpbusd   = $(ISA_FLAGS_avx2) -DESP_VNNI -DESP_BASE=avx2 -include tests/emu/dpbusd.h $(if $(EVEX),-DESP_EVEX)
 
-# The names of the shared library, and its linker options. $(call shared,NAME,FOLDER) expands to the options that make a
-# library with this name; only macOS uses FOLDER, the folder in which the library is installed.
+# These variables contain the names and the linker options of the shared library. $(call shared,NAME,FOLDER) expands to the
+# options that make a library with this name. FOLDER is the folder in which the library is installed; only macOS uses it.
 LIB_SO      := libespalier.$(if $(DARWIN),dylib,so)
 LIB_SO_NAME := $(if $(DARWIN),libespalier.0.dylib,libespalier.so.0)
 ORIGIN      := $(if $(DARWIN),@loader_path,$$ORIGIN)
@@ -128,8 +128,8 @@ SHARED_HEADERS := $(addprefix engine/support/,suggestion.h hash.h int_map.h open
 sources = $(shell find $(1) -name '*.c' | LC_ALL=C sort)
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 
-# The build folder with the objects of kernels/cpu/isa/. Set this to the folder of another build to use the objects that it
-# has compiled.
+# ISA_BUILD is the build folder with the objects of kernels/cpu/isa/. To use the objects that another build has compiled, set
+# it to the folder of that build.
 ISA_BUILD := $(BUILD)
 ISA_SRC  := $(call sources,kernels/cpu/isa)
 KERNEL_SRC := $(shell find kernels -path kernels/cuda -prune -o -name '*.[ch]' -print -o -name '*.def' -print | LC_ALL=C sort)
@@ -246,8 +246,8 @@ $(foreach isa,$(ISAS) $(VNNI) $(AMX) $(EMULATED),$(eval $(call isa_rule,$(isa)))
 
 $(sort $(BUILD)/obj/kernels/cpu/%.o $(ISA_BUILD)/obj/kernels/cpu/%.o): DEFS += $(foreach isa,$(ISAS) $(VNNI) $(AMX),-DESP_HAVE_$(isa))
 $(BUILD)/obj/kernels/cpu/amx.o: DEFS += $(KERNEL_OPT) $(ISA_FLAGS_amx) -DESP_ISA=amx
-# These objects are only for the tests: amx.c and its products with emulated tiles, the products of emulated AVX-VNNI, and
-# a cpu.c that can choose either emulated instruction set.
+# These objects are only for the tests. They contain amx.c and the products of AMX with emulated tiles, the products of
+# emulated AVX-VNNI, and a version of cpu.c that can choose either of these emulated instruction sets.
 EMULATED_OBJ := $(foreach isa,$(AMX),$(addprefix $(BUILD)/tests/obj/kernels/cpu/,amx.o isa/blocks.o isa/table.o cpu.o)) \
                 $(foreach isa,$(EMULATED),$(addprefix $(ISA_BUILD)/obj/kernels/cpu/isa/,blocks.$(isa).o table.$(isa).o))
 $(BUILD)/tests/obj/kernels/cpu/%.o: DEFS += $(foreach isa,$(ISAS) $(VNNI) $(AMX) $(EMULATED),-DESP_HAVE_$(isa)) -DESP_HAVE_tiles
@@ -310,7 +310,7 @@ $(BUILD)/shared/espalier: $(PROGRAM_OBJ) $(BUILD)/$(LIB_SO)
 	$(call say,LINK,$@)$(LINK) -rdynamic -o $@ $(PROGRAM_OBJ) -L$(BUILD) -lespalier \
 	    -Wl,-rpath,'$(ORIGIN)/..' $(TUI_LIBS) $(LIB_LIBS)
 
-# mpicc is the compiler command of an MPI library. It calls the compiler that MPI was built with, which need not be $(CC).
+# mpicc is the compiler command of an MPI library. It calls the compiler that built this library, which can differ from $(CC).
 $(RANKS): $(BUILD)/espalier-rank.%: kernels/ranks/mpi/mpi_rank.c $(BUILD)/libespalier.a
 	$(call say,LINK,$@)mpicc.$* $(ALL_CFLAGS) -MF $(BUILD)/espalier-rank.$*.d -o $@ $(filter %.c %.a,$^) $(LIB_LIBS)
 

@@ -22,8 +22,8 @@ struct esp_model_info {
     /* True for a draft head, whose architecture is "eagle", "eagle3" or "mtp". The fields below
      * then describe the head's own tensors only, not the target's. */
     bool head;
-    bool mtp; /* the model's files also have an MTP layer, which can be its draft (draft
-                 "mtp") */
+    bool mtp; /* true: the model's files also contain an MTP layer, which can draft for the
+                 model (draft "mtp") */
     /* The draft is a quantised copy of the target (draft "self"). It uses the target's KV
      * cache. `bytes` includes only the matrices of the copy. */
     bool copy;
@@ -40,9 +40,9 @@ struct esp_model_info {
     int recurrent, checkpoints;
     size_t state_bytes, checkpoint_bytes;
     int outputs; /* number of tokens that can get a probability above 0 */
-    /* These fields describe a draft model with another vocabulary. shared: number of the
-     * target's tokens that it also has. text_share: fraction of the tokens of a sample text
-     * that are shared. */
+    /* These fields describe a draft model whose vocabulary differs from the target's.
+     * translated: true for such a model. shared: number of tokens that both vocabularies have.
+     * text_share: fraction of the tokens of a sample text that are shared. */
     bool translated;
     int shared;
     double text_share;

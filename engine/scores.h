@@ -16,17 +16,17 @@
 struct esp_scores {
     const struct esp_backend_ops *ops;
     struct esp_rows *end; /* (1) the distribution at the end of an accepted path */
-    int record, k;  /* record: maximum nodes of a tree, cut nodes and root included; k: tokens
-                       stored for each node */
+    int record, k;  /* record: maximum number of nodes in a tree, including cut nodes and the
+                       root. k: number of tokens stored for each node */
     bool *known;    /* (record) true if ids, values and mean_log are filled for a node */
     bool *changed;  /* (record) true if a verifier has changed the row of the node */
-    bool end_exact; /* the row at the end of the path was read before the verifier changed it */
+    bool end_exact; /* true: the row at the end of the path was read before it was changed */
     int32_t *ids;   /* (record, k) the likeliest tokens after the node */
     float *values;  /* (record, k) */
     double *mean_log;           /* (record) sum of p log p */
-    double *power;              /* (record) scratch */
+    double *power;              /* (record) scratch memory */
     struct esp_token_score *of; /* (record) scores of the committed tokens */
-    double seconds;             /* time that scores took in the last iteration */
+    double seconds;             /* time spent on scores in the last iteration */
     struct esp_arrays arrays;
 };
 
@@ -38,7 +38,8 @@ void esp_scores_close(struct esp_scores *scores);
 
 /* Begins an iteration. */
 void esp_scores_begin(struct esp_scores *scores);
-/* Row `row` of `p` must contain probabilities. Stores the row's likeliest tokens for `node`. */
+/* Stores the likeliest tokens after `node`. Row `row` of `p` must contain the probabilities of
+ * the tokens after `node`. */
 int esp_scores_keep(struct esp_scores *scores, int node, struct esp_rows *p, int32_t row,
                     enum esp_delivery when);
 /* Returns the score of a token after `node`. `p` is the token's probability, which is used if

@@ -93,8 +93,9 @@ int esp_session_score(struct esp_session *s, bool on, char *err, size_t errlen)
 }
 
 /* Returns whether the row of the token at `position` can be computed again. It cannot if a
- * window has dropped rows that the token sees. With recurrent layers, only the row after the
- * whole text can be computed, because these layers are in the state after the whole text. */
+ * window has dropped rows to which the token attends. In a model with recurrent layers, only
+ * the row after the whole text can be computed, because the states of these layers include the
+ * whole text. */
 static bool is_reachable(const struct esp_kv_cache *c, int position)
 {
     const struct esp_window *w = &c->window;
@@ -149,8 +150,8 @@ int esp_session_score_text(struct esp_session *s, int first, int count,
                         first + count - 1);
     if (!is_reachable(&s->target, first - 1))
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "token %d cannot be computed again, because tokens that it sees were "
-                        "dropped",
+                        "token %d cannot be computed again, because the window has dropped "
+                        "tokens to which it attends",
                         first);
     if (!s->scores.end)
         status = esp_scores_open(&s->scores, s->engine->backend, s->tree.record,

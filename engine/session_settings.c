@@ -14,7 +14,7 @@
 #include "kernels/status.h"
 
 _Static_assert(ESP_ORDER_bfs == 0 && ESP_ORDER_dfs == 1 && ESP_ORDER_hpd == 2,
-               "espalier_settings.h lists the orders as tree.h does");
+               "espalier_settings.h lists the orders in the same sequence as tree.h");
 
 /* ------------------------------------------------------------------ learned values */
 
@@ -36,8 +36,8 @@ double esp_session_beta(const struct esp_session *s)
                    : esp_calibration_beta(&s->calibration);
 }
 
-/* Switches to the calibration learned for this pair at this temperature, and to the costs
- * measured for it on this device. */
+/* Switches to the calibration that was learned for this pair at this temperature, and to the
+ * costs that were measured for this pair on this device. */
 static void turn_to_learned(struct esp_session *s)
 {
     const double temperature = s->set.sampling.temperature;
@@ -197,7 +197,7 @@ static int choose_default(const struct esp_session *s, struct esp_settings *set,
     return ESP_OK;
 }
 
-/* ------------------------------------------------------------------ making them current */
+/* ------------------------------------------------------------------ applying settings */
 
 void esp_session_close_drafter(struct esp_session *s)
 {

@@ -7,7 +7,7 @@
  *
  * For each rank n, it uses the root's child that the draft ranked n-th. It measures how often
  * draft and target have the same likeliest token after this node. It also measures how well the
- * draft's probability predicts that (salf-talf, sec. 3.1, fig. 2b, app. A).
+ * draft's probability predicts this agreement (salf-talf, sec. 3.1, fig. 2b, app. A).
  */
 #ifndef ESP_TREE_MEASURE_H
 #define ESP_TREE_MEASURE_H
@@ -25,7 +25,7 @@ struct esp_verifier_ops;
 /* Holds sums over the nodes of one depth. */
 struct esp_depth_measure {
     int64_t nodes;
-    double distance; /* sum over tokens of |p - q|: 0 to 2 */
+    double distance; /* sum of L1 distances; the distance at a node is from 0 to 2 */
     double ceiling;  /* sum of alpha*, the largest acceptance rate of any lossless verifier */
     /* Sum of acceptance rates for each verifier in the list ESP_VERIFIERS; NaN if the verifier
      * has no such formula or is only for single paths. */
@@ -50,7 +50,7 @@ struct esp_tree_measure {
     const struct esp_verifier_ops *const *rules;        /* filled in by esp_session_measure() */
     struct esp_depth_measure depth[ESP_MEASURE_DEPTHS]; /* depth[0] is for the root */
     struct esp_rank_measure
-        rank[ESP_MEASURE_RANKS]; /* rank[i]: after a node of depth 1 and rank i */
+        rank[ESP_MEASURE_RANKS]; /* rank[i]: guesses after a node of depth 1 and rank i */
 };
 
 void esp_tree_measure_free(struct esp_tree_measure *measure);

@@ -112,8 +112,8 @@ static void put_number(const struct esp_value_info *line, void *in, double numbe
 
 /* ------------------------------------------------------------------ words */
 
-/* Returns whether a number may be given instead of a word. The list of words then has a
- * placeholder for it in capitals, such as NUMBER. */
+/* Returns whether a number may be given instead of a word. In this case, the list of words ends
+ * with a placeholder in capitals, such as NUMBER. */
 static bool has_number(const struct esp_value_info *line)
 {
     const char *last = strrchr(line->values, '|');
@@ -151,8 +151,8 @@ static int word_for(const struct esp_value_info *line, double number)
     return -1;
 }
 
-/* Lists the words for a message: "auto, off or " if a number follows, else "bfs, dfs or
- * hpd". */
+/* Lists the words for a message, for example "bfs, dfs or hpd". If a number is also allowed,
+ * the list ends with "or ", for example "auto, off or ", and the caller adds the number. */
 static void list_words(const struct esp_value_info *line, char *text, size_t size)
 {
     const char *word, *next;

@@ -12,8 +12,8 @@ extern "C" {
  * `ranks` must call it first in main(), because the ranks of this machine are started as the
  * same program. */
 bool esp_is_rank(int argc, char **argv);
-/* Works as a rank until rank 0 ends the group or is gone. Returns the exit status for main().
- */
+/* Runs this process as a rank until rank 0 ends the group or no longer exists. Returns the exit
+ * status for main(). */
 int esp_serve_rank(int argc, char **argv);
 
 #ifdef __cplusplus

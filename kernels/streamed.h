@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 struct esp_streamed {
-    int layers, resident;  /* number of all layers, and of layers that stay in memory */
+    int layers, resident;  /* number of layers, and number of layers that stay in memory */
     size_t resident_bytes; /* memory that stays in use, including buffers */
     size_t buffer_bytes;   /* part of resident_bytes: buffers for streamed layers */
     size_t pass_bytes;     /* bytes read from disk, or copied to the device, per pass */

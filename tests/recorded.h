@@ -14,7 +14,7 @@ void recorded_write(const char *bytes, size_t length);
 /* Returns the contents of the file, with a NUL at the end. The caller must free them. */
 char *recorded_read(size_t *length);
 
-/* A copy of an event that the session's observer has received. */
+/* Holds a copy of an event that the session's observer has received. */
 struct recorded_event {
     int type, stage;
     struct esp_iteration_copy iteration;

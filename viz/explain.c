@@ -34,7 +34,7 @@ const char *esp_quote_token(char text[48], const struct esp_tokens *tokens, int3
     return text;
 }
 
-/* A text to which sentences are added, and the iteration that they describe. */
+/* Holds a text to which sentences are added, and the iteration that the sentences describe. */
 struct talk {
     char *text;
     size_t size;
@@ -251,7 +251,7 @@ static void say_breadth(struct talk *t, int node, int children)
     const double upper = high ? 100 * high->before : 0, lower = low ? 100 * low->before : 0;
     if (!isfinite(n->confidence))
         return;
-    say(t, " After %s its best guess is %.0f %% sure", quote_node(t, node),
+    say(t, " Its best guess after %s is %.0f %% likely", quote_node(t, node),
         100 * (double)n->confidence);
     if (high && n->confidence >= high->before)
         say(t, ", at least the upper confidence of %.0f %% (tauh)", upper);

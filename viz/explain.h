@@ -4,15 +4,16 @@
 
 #include "viz/tree_view.h"
 
-/* Writes the token in quotes, safe to show; returns `text`. */
+/* Writes the token in quotes, in a form that is safe to show. Returns `text`. */
 const char *esp_quote_token(char text[48], const struct esp_tokens *tokens, int32_t token);
 
-/* Writes the verdict on a node and its reason, as known after the first `stages` stages. */
+/* Writes the verdict on a node and the reason for it. Uses only what is known after the first
+ * `stages` stages of the iteration. */
 void esp_explain_node(char *text, size_t size, const struct esp_iteration *it, int stages,
                       int node, const struct esp_tokens *tokens);
 
-/* Writes why a cost-aware drafter left a node out or drafted nothing below it, with its
- * numbers. Returns false if there is nothing to add to the node's reason. */
+/* Explains why a cost-aware drafter left a node out or drafted nothing below it, with the
+ * drafter's numbers. Returns false if there is nothing to add to the node's reason. */
 bool esp_explain_refusal(char *text, size_t size, const struct esp_iteration *it, int node);
 
 /* Writes the shape of a tree as "K 2, L1 3, L2 4", "chain of 5" or "no draft"; returns

@@ -6,11 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One of the two configurations, with its results. Both have decoded the same text. */
+/* Describes one of two configurations, with its results. Both have decoded the same text. */
 struct esp_contender {
     const char *drafter, *verifier; /* specifications: "name:parameter=value,..." */
     int iterations;
-    int64_t tokens; /* committed */
+    int64_t tokens; /* number of committed tokens */
     double pace;    /* seconds per token (engine/pace.h); 0 means unknown */
 };
 
@@ -21,7 +21,8 @@ bool esp_spec_is_plain(const char *drafter);
 void esp_contender_name(char *name, size_t size, const struct esp_contender *one,
                         const struct esp_contender *other);
 
-/* Writes which configuration is ahead, and by how much; "" until both have run an iteration. */
+/* Writes a sentence that says which configuration is ahead, and by how much. Writes "" until
+ * both have run an iteration. */
 void esp_versus(char *text, size_t size, const struct esp_contender *one,
                 const struct esp_contender *other);
 

@@ -60,14 +60,14 @@ int esp_walk_width(const struct esp_iteration *it)
     return width > KEY ? width : KEY;
 }
 
-/* The data from which a pass is drawn. */
+/* Holds the data from which a pass is drawn. */
 struct picture {
     struct esp_canvas *canvas;
     const struct esp_iteration *it;
     const struct esp_tokens *tokens;
     const struct esp_state_plan *plan;
     int node, levels;
-    int y, end; /* the next free line of the view, and the line after the last */
+    int y, end; /* y: the next free line. end: the line after the last line for a row */
 };
 
 /* Returns whether a later step of the walk reads the state that `level` has after step `i`. */

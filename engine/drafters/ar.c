@@ -1,8 +1,8 @@
 /* ar.c - plain autoregressive decoding: the tree is only its root, and every iteration gives
  * one token.
  *
- * All other drafters are compared with this one. Their output must equal its output token for
- * token.
+ * All other drafters are compared with this drafter. They must generate exactly the same
+ * tokens.
  */
 #include "engine/drafters/drafter.h"
 

@@ -1,14 +1,15 @@
 /* ngram.c - drafts tokens that followed the same tokens earlier in the text (prompt lookup).
  *
  * The text is searched for its last n tokens, with n from parameter `n` down to 1, until there
- * is a match. Up to K tokens after each match are a guess. Several matches make a tree: guesses
+ * is a match. The next K tokens after a match are a guess. Several matches make a tree: guesses
  * with a common beginning share nodes, and q of a token is the fraction of its parent's matches
- * that continue with this token (a single guess has q = 1). If there are more than N nodes, the
- * N nodes that the most matches share are used. Of nodes with the same number of matches, the
- * nodes nearer to the root come first, then the nodes of the latest match.
+ * that continue with this token (a single guess has q = 1). The tree has at most N nodes. Nodes
+ * that more matches share are preferred, then nodes nearer to the root, then nodes of the
+ * latest match.
  *
- * A match near the end of the text continues with the guess itself, so that repetitive text is
- * continued for all K tokens. The tree is a function of the text: nothing is sampled.
+ * If fewer than K tokens follow a match, the guess continues with its own first tokens, so
+ * repetitive text is continued for all K tokens. The tree depends only on the text: nothing is
+ * sampled.
  */
 #include "engine/drafters/drafter.h"
 
@@ -16,7 +17,8 @@
 
 enum { LONGEST, K, N };
 
-enum { MATCHES = 256, LOOK_BACK = 1 << 16 /* tokens to search: texts can be endless */ };
+/* Only the last LOOK_BACK tokens of the text are searched, because a text can be endless. */
+enum { MATCHES = 256, LOOK_BACK = 1 << 16 };
 
 static const struct esp_param params[] = {
     [LONGEST] = {"n", ESP_INT, 1, 16, 3, .help = "maximum length of a match, in tokens"},
@@ -25,7 +27,7 @@ static const struct esp_param params[] = {
     {0},
 };
 
-/* A candidate node: the matches that agree on all tokens down to this node. */
+/* Describes a candidate node: the matches that agree on all tokens down to this node. */
 struct group {
     int first, count; /* index of the first match in state.match, and number of matches */
     int32_t parent;
@@ -35,7 +37,7 @@ struct group {
 
 struct state {
     int match[MATCHES];          /* position of the last matching token, latest match first */
-    struct group group[MATCHES]; /* disjoint, so there are at most as many groups as matches */
+    struct group group[MATCHES]; /* groups are disjoint, so there are at most MATCHES groups */
     int groups;
 };
 

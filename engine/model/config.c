@@ -204,7 +204,8 @@ double esp_config_value(const struct esp_config *config, enum esp_config_field f
                                                : *(const bool *)at;
 }
 
-/* Checks that a mixture has experts, unless its family allows 0. */
+/* Checks that a mixture of experts has at least one expert. Some families allow a model without
+ * experts; for these families, the function checks nothing. */
 static int check_experts(const struct esp_architecture *architecture,
                          const struct esp_json *json)
 {

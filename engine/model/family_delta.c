@@ -5,7 +5,7 @@
  * weights of the delta rule's norm. Qwen3-Next stores the rows of the delta rule's matrices in
  * a different order, so it has a separate table (arch_qwen3_next.c).
  *
- * Model folders store the logarithms of `rate`; GGUF files store the values. In GGUF files of
+ * Model folders store the logarithm of `rate`; GGUF files store `rate` itself. In GGUF files of
  * Qwen3.5, the state heads are in a different order: head h reads key head h % key_heads
  * (`heads_tiled`).
  *

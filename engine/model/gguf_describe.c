@@ -207,8 +207,8 @@ static int check_layers(const struct describing *d)
     return status;
 }
 
-/* Checks that the mixture of experts is one that llama.cpp computes: every layer except the
- * first ones is a mixture, and the router's probabilities of the chosen experts are divided by
+/* Checks that llama.cpp can compute the mixture of experts. Every layer except the first ones
+ * must be a mixture, and the router's probabilities of the chosen experts must be divided by
  * their sum. In architectures whose layers are either a mixer or an MLP, every layer without a
  * mixer must be a mixture. */
 static int check_experts(const struct describing *d)
@@ -235,9 +235,9 @@ static int check_experts(const struct describing *d)
     return ESP_OK;
 }
 
-/* Writes the keys of YaRN. GGUF has no key for the scale of cosine and sine, so this scale must
- * be the one that follows from the factor. llama.cpp rounds the ends of the ramp, except for
- * gpt-oss. A model that requires anything else is refused. */
+/* Writes the keys of YaRN. GGUF has no key for the scale of cosine and sine; programs compute
+ * it from the factor. llama.cpp rounds the ends of the ramp, except for gpt-oss. A model with
+ * a different scale, or with differently rounded ends, is refused. */
 static int put_yarn(const struct describing *d, double theta)
 {
     static const struct {

@@ -112,7 +112,7 @@ static cJSON *make_splits(const struct esp_gguf_split *split)
 
 /* ------------------------------------------------------------------ names for splits */
 
-/* Returns a member that is a text, or "" if there is no such member. */
+/* Returns the member with this name if it is a string, otherwise "". */
 static const char *text_of(const cJSON *json, const char *name)
 {
     const char *text = esp_json_text(json, name);
@@ -202,7 +202,7 @@ static void add_added(struct reader *r, const char *content, double id, bool spe
 }
 
 /* Returns whether the token is padding. Converters add padding tokens to a vocabulary; these
- * tokens stand for no text. */
+ * tokens do not represent any text. */
 static bool is_padding(const char *text, uint64_t id)
 {
     char padding[32];
@@ -266,7 +266,7 @@ static int read_scores(struct reader *r)
     return 0;
 }
 
-/* ------------------------------------------------------------------ the rest of the file */
+/* ------------------------------------------------------------------ the other members */
 
 static int set_splits(struct reader *r)
 {
@@ -305,7 +305,7 @@ static void set_spaces(struct reader *r)
     cJSON_AddItemToObject(r->json, "normalizer", sequence);
 }
 
-/* Adds the token that begins every text. In a tokenizer.json, a post_processor adds it. */
+/* Makes the post_processor, which adds the token that begins every text. */
 static void set_begin(struct reader *r)
 {
     const double bos =

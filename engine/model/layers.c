@@ -138,8 +138,8 @@ static int count_kind(const cJSON *types, const char *kind)
 }
 
 /* Checks and translates the keys about experts. If no layer has experts, removes these keys.
- * Otherwise sets intermediate_size to the width of the expert that all tokens use. Therefore a
- * model with experts may not also have layers with an MLP of a different width. */
+ * Otherwise sets intermediate_size to the width of the expert that all tokens use. Therefore,
+ * in a model with experts, layers with an MLP must have the same width as this expert. */
 static int use_experts(const cJSON *types, const struct esp_json *json)
 {
     static const char own_key[] = "intermediate_size",

@@ -41,7 +41,7 @@
 
 enum {
     FILE_LIMIT = 64 << 20,  /* bytes */
-    TEXT_LIMIT = 256 << 20, /* bytes; even after NFC, offsets fit an int32_t */
+    TEXT_LIMIT = 256 << 20, /* bytes; even after NFC, offsets fit into int32_t */
 };
 
 struct esp_tokenizer {
@@ -294,10 +294,11 @@ struct esp_encoder {
     int32_t *tokens; /* (capacity) */
     int capacity, count;
     const struct esp_literals *literals; /* positions in the whole text; NULL: there are none */
-    /* These members are memory that later calls use again. */
+    /* These members are scratch memory, which later calls reuse. */
     struct esp_matcher *matcher;
     struct esp_spans plain, normalized;
-    struct esp_normalize_scratch piece, part; /* for a piece, and for the start of a piece */
+    struct esp_normalize_scratch piece; /* for normalizing a piece */
+    struct esp_normalize_scratch part;  /* for normalizing only the start of a piece */
     struct esp_pretokenize_scratch words;
     struct esp_bpe_scratch bpe;
     char *marked; /* (marked_size) a text with its spaces as U+2581 */
@@ -494,7 +495,8 @@ static int spell_valid(struct esp_encoder *e, const char *text, size_t length)
 }
 
 /* Returns how many bytes can be encoded together: with byte fallback, only the bytes before the
- * next invalid UTF-8. A byte-level vocabulary can encode any bytes, so it gets all of them. */
+ * next invalid UTF-8. A byte-level vocabulary can encode any bytes, so all bytes are encoded
+ * together. */
 static size_t piece_of(const struct esp_tokenizer *t, const char *bytes, size_t length)
 {
     size_t valid = 0;

@@ -1,7 +1,7 @@
 /* hash.h - computes hashes for all hash tables with untrusted keys.
  *
  * The function is SipHash-1-3 (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012)
- * with a random key per process. Choosing table keys that collide requires the random key, so
+ * with a random key per process. Nobody can choose table keys that collide without this key, so
  * no file can make a table slow. A hash differs from run to run. Do not store it, and do not
  * let any output depend on the order of a table.
  */
@@ -69,8 +69,8 @@ static inline uint64_t esp_hash_end(struct esp_hash_state v)
     return v.a ^ v.b ^ v.c ^ v.d;
 }
 
-/* Returns the hash of one word. The length is not hashed, because it is the same for all
- * numbers. */
+/* Returns the hash of one word. The length is not hashed, because all words have the same
+ * length. */
 static inline uint64_t esp_hash_number(struct esp_hash_key key, uint64_t number)
 {
     return esp_hash_end(esp_hash_word(esp_hash_begin(key), number));
@@ -78,8 +78,8 @@ static inline uint64_t esp_hash_number(struct esp_hash_key key, uint64_t number)
 
 /* ------------------------------------------------------------------ trusted data */
 
-/* Computes the FNV-1a hash (64 bits), which is the same in every run. Continues `hash` over
- * `length` bytes; begin with ESP_FNV_START. */
+/* Adds `length` bytes to an FNV-1a hash (64 bits), which is the same in every run. Returns the
+ * new hash. Pass ESP_FNV_START as the first `hash`. */
 #define ESP_FNV_START 0xcbf29ce484222325ull
 uint64_t esp_fnv(uint64_t hash, const void *bytes, size_t length);
 

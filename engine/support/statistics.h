@@ -14,7 +14,8 @@ struct esp_chi_square {
 /* Returns the upper tail of the chi-square distribution with `freedom` degrees of freedom. */
 double esp_chi_square_tail(double value, int freedom);
 
-/* Tests whether counts (bins) follow the weights. If a bin of weight 0 was counted, p is 0. */
+/* Tests whether the counts of `bins` bins follow the weights. If a bin has weight 0 and a count
+ * above 0, p is 0. */
 struct esp_chi_square esp_chi_square_fit(const double *count, const double *weight, int bins);
 
 /* Tests whether two samples come from one distribution. Bins that are empty in both are

@@ -58,7 +58,8 @@ static void read_feature(float *to, const uint16_t *from, int hidden)
         to[i] = esp_half_to_float(from[i]);
 }
 
-/* Adds a row below row `parent`; -1 means a row of the text. Returns its number. */
+/* Adds a row whose parent is row `parent`; -1 means a row of the text. Returns the index of the
+ * new row. */
 static int add_row(struct esp_learning_batch *b, int32_t token, int first, int seen, int parent,
                    const uint16_t *target)
 {
@@ -102,7 +103,7 @@ static int root_row(const struct esp_learning_batch *b, int first, int root)
 }
 
 /* Adds the rows at one depth (from 1) of all paths of a text. The text's first row is `first`.
- * Writes the new rows' numbers to last (roots, nodes). */
+ * Writes the indices of the new rows to last (roots, nodes). */
 static void add_depth(struct esp_learning_batch *b, const struct esp_training_sample *l,
                       int first, int depth, int32_t *last)
 {
@@ -126,7 +127,7 @@ static void add_depth(struct esp_learning_batch *b, const struct esp_training_sa
 }
 
 /* Sets the weights of the rows. The loss of the text becomes a mean over its tokens. The loss
- * at a depth becomes a mean over roots; the nodes of one tree at this depth are summed
+ * at a depth becomes a mean over roots; the losses of a tree's nodes at this depth are added
  * (algorithm 1). */
 static void set_weights(struct esp_learning_batch *b, int texts)
 {

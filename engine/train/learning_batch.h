@@ -1,11 +1,11 @@
 /* learning_batch.h - makes the rows of one training step from texts, and from paths that branch
  * off at roots.
  *
- * A draft head has a row for each token of a text except the first. In this row, it reads the
- * token and the target's feature before it, and learns the target's feature and distribution
- * after it. With HASS the head continues for some tokens of the text with its own features.
- * With TALF it follows every path of the target's tree. A draft model has a row for each token
- * and each node.
+ * A draft head has a row for each token of a text except the first. The input of the row is the
+ * token, and the target's feature before this token. The head learns to predict the target's
+ * feature and distribution after this token. With HASS, the head also reads its own features
+ * instead of the target's, for some tokens after each root. With TALF, it has rows for every
+ * path of the target's tree. A draft model has a row for each token and each node.
  */
 #ifndef ESP_LEARNING_BATCH_H
 #define ESP_LEARNING_BATCH_H
@@ -31,7 +31,7 @@ struct esp_learning_batch {
     int room;     /* maximum number of rows */
     void *memory; /* one allocation that contains all arrays below */
     struct esp_training_rows rows;
-    int32_t *depth;        /* (room) depth below the text; 0 in the text */
+    int32_t *depth;        /* (room) depth in a tree or path; 0 for a row of a text */
     float *weight;         /* (room) weight in the loss */
     float *feature;        /* (texts * length, hidden) input of the rows of texts */
     float *target_feature; /* (room, hidden) the target's feature of each row */

@@ -1,9 +1,10 @@
 /* network.c - runs a draft head or draft model forward and backward; see network.h.
  *
- * The forward direction goes pass by pass, and in a pass layer by layer. Keys and values of
- * all rows are in one array per layer, so that later passes see the keys and values of earlier
- * passes. The backward direction goes in reverse order: when it reaches a pass, all rows that
- * see the keys, values and outputs of that pass have already added to their gradients.
+ * The forward direction runs one pass after the other, and in each pass one layer after the
+ * other. The keys and values of all rows are in one array per layer. In this way, later passes
+ * can read the keys and values of earlier passes. The backward direction runs in reverse order.
+ * When it reaches a pass, all rows that read the keys, values and outputs of this pass have
+ * already added to the gradients of these keys, values and outputs.
  */
 #include "engine/train/network.h"
 
@@ -35,8 +36,7 @@ struct esp_network_memory {
     struct matrix input, dinput; /* for a draft head. input: embedding and feature; dinput: the
                                     gradients of input */
     struct matrix out, final_factor, cosine, sine, d_out, dq, dnormed, dffn, dattended;
-    struct matrix dx; /* in the forward direction: the input of the final norm, if there is
-                         one */
+    struct matrix dx; /* the input of the final norm, if there is such a norm */
     int rows;
     float *block; /* memory of all matrices; while it is NULL, lay_out() only counts `used` */
     size_t used;
@@ -129,7 +129,8 @@ void esp_network_close(struct esp_network *d)
 
 /* ------------------------------------------------------------------ memory of a batch */
 
-/* Takes memory for matrices of this width from the block. The list ends with NULL. */
+/* Gives each matrix in the list its memory from the block, for rows of `width` numbers. The
+ * list ends with NULL. */
 static void take(struct esp_network_memory *m, int width, ...)
 {
     va_list list;
@@ -201,7 +202,7 @@ struct step {
     const struct layer_memory *l;
     int begin, end; /* rows of the pass */
     bool backward;
-    struct matrix x; /* the matrix that the threads work on */
+    struct matrix x; /* the matrix that the threads process */
 };
 
 static float *value(const struct step *s, int number)
@@ -374,8 +375,8 @@ static void attend_rows(const struct step *s, int head, int begin, int end, floa
     (s->backward ? g->attention_backward : g->attention)(&a);
 }
 
-/* A task is a key/value head of one text, so no other task adds to the gradients of its keys
- * and values. */
+/* Computes the attention of one key/value head in one text. No other task adds to the gradients
+ * of this head's keys and values in this text. */
 static void attend_task(void *arg, int task, float *scratch)
 {
     const struct step *s = arg;
@@ -469,7 +470,7 @@ static void forward_pass(struct step *s)
     esp_workers_share(d->workers, s->end - s->begin, embed_part, s);
     if (d->shape.features)
         linear(s, m->layer[0].x, m->input, d->fc, false);
-    /* If there is a final norm, the last layer's output goes to dx. */
+    /* If there is a final norm, the last layer's output is written to m->dx. */
     for (int i = 0; i < d->shape.layers; i++) {
         s->p = &d->layer[i];
         s->l = &m->layer[i];
@@ -509,7 +510,7 @@ float *esp_network_output_gradient(struct esp_network *d, const struct esp_train
     return d->memory->d_out.at;
 }
 
-/* Adds to columns begin..end-1 of the gradient of the embedding. */
+/* Adds the gradients of the rows to the gradient of the embedding, in columns begin..end-1. */
 static void scatter_part(void *arg, int begin, int end, float *scratch)
 {
     const struct step *s = arg;
@@ -538,7 +539,8 @@ static void feed_back_part(void *arg, int begin, int end, float *scratch)
 static void backward_input(struct step *s, struct matrix dx)
 {
     struct esp_network *d = s->d;
-    const bool own = s->begin > 0; /* in pass 0 the features came from the target */
+    const bool own = s->begin > 0; /* true: the features are the head's own. In pass 0, they
+                                      are the target's. */
     s->x = dx;
     if (!d->shape.features) {
         esp_workers_share(d->workers, d->shape.hidden, scatter_part, s);
@@ -555,7 +557,7 @@ static void backward_pass(struct step *s)
     struct esp_network_memory *m = s->m;
     struct matrix dx = m->d_out;
     if (d->norm_final >= 0) {
-        /* Rows begin..end-1 of m->dx still have the input of the norm. */
+        /* Rows begin..end-1 of m->dx still contain the input of the norm. */
         dx = m->dinput;
         memset(rows_of(s, dx), 0, numbers_of(s, dx) * sizeof(float));
         norm_back(s, dx, m->d_out, m->dx, m->final_factor, d->norm_final);

@@ -8,9 +8,9 @@
  *
  * A batch has rows of several texts and of trees on these texts. It is computed in passes. Pass
  * 0 has the tokens of the texts. Pass d has the tree nodes at depth d, which read outputs of
- * pass d - 1 as features. A network without features runs all rows in one pass. Row i sees the
- * first seen[i] rows of its text, and the rows in `extra`: its ancestors in the tree and
- * itself.
+ * pass d - 1 as features. A network without features runs all rows in one pass. Row i attends
+ * to the first seen[i] rows of its text, and to the rows in `extra`: its ancestors in the tree
+ * and itself.
  */
 #ifndef ESP_TRAIN_NETWORK_H
 #define ESP_TRAIN_NETWORK_H
@@ -25,8 +25,9 @@ enum { ESP_MAX_PASSES = 16 };
 
 struct esp_network_shape {
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary;
-    bool features; /* true: a draft head. Layer fc comes first, and there is neither a first nor
-                      a final norm. The embedding is the target's, and is not trained. */
+    bool features; /* true: a draft head. It begins with layer fc. It has no norm before its
+                      first layer and no final norm. It uses the target's embedding, which is
+                      not trained. */
     bool fc_bias, qkv_bias;
     bool tied;                      /* true: a draft model that uses its embedding as LM head */
     float epsilon;                  /* epsilon of the norms */
@@ -36,22 +37,22 @@ struct esp_network_shape {
 struct esp_training_rows {
     int count, passes;
     int pass_end[ESP_MAX_PASSES]; /* for each pass: the row after its last row */
-    int extras;                   /* maximum number of extra rows that a row sees */
+    int extras;                   /* maximum number of entries in `extra` for a row */
     int32_t *token, *position;
     int32_t *parent;      /* row of an earlier pass whose output is the row's feature; or -1 */
-    int32_t *first;       /* the first row in pass 0 of the text that the row belongs to */
-    int32_t *seen;        /* the row sees this many rows of its text, beginning with row
+    int32_t *first;       /* the first row, in pass 0, of the text to which the row belongs */
+    int32_t *seen;        /* the row attends to this many rows of its text, beginning with row
                              `first` */
     int32_t *extra;       /* (count, extras) rows counted from `first`; -1 means no more */
     const float *feature; /* (pass_end[0], hidden) the target's features for pass 0, or NULL */
 };
 
 struct esp_network_linear {
-    int weight, bias; /* parameter numbers; -1 if none */
+    int weight, bias; /* indices of parameters; -1 if there is none */
 };
 
 struct esp_network_layer {
-    int norm1, norm2; /* parameter numbers; norm1 may be -1 */
+    int norm1, norm2; /* indices of parameters; norm1 = -1: no norm before attention */
     struct esp_network_linear query, key, value, output, gate, up, down;
 };
 
@@ -61,7 +62,7 @@ struct esp_network {
     struct esp_network_shape shape;
     struct esp_workers *workers;
     struct esp_parameters parameters;
-    int embedding, head, norm_final; /* parameter numbers, or -1 */
+    int embedding, head, norm_final; /* indices of parameters, or -1 */
     struct esp_network_linear fc;
     struct esp_network_layer *layer;
     const float *frozen_embedding; /* (vocabulary, hidden) for a draft head; the caller owns

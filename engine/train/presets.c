@@ -1,5 +1,5 @@
-/* presets.c - lists the losses by name. To add a loss, add a table of its parameters and an
- * entry of `losses`.
+/* presets.c - lists the losses by name. To add a loss, add a table of its parameters, and an
+ * entry in `losses`.
  *
  * Defaults are the papers' values. If a paper leaves a value open, the default is the value in
  * the released code (EAGLE's code: `eagle:cls=0.1,smooth=yes,noise=0.2`), or the help says so.
@@ -65,7 +65,7 @@ static const struct {
      hass,
      ESP_PATHS_TEXT,
      0},
-    {{"talf", "match the target's distributions on all paths of trees that it grows",
+    {{"talf", "match the target's distributions on all paths of trees that the target grows",
       "SALF & TALF, algorithm 1", EVERY_FOURTH, true, true},
      talf,
      ESP_PATHS_TREE,

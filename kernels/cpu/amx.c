@@ -17,7 +17,7 @@
  * Weights are packed in tiles (esp_packed.pairs): for each panel and 32 inputs, there are two
  * tiles of 16 outputs; a tile is (16 pairs of inputs, 16 outputs, 2). Parts are stored in
  * tiles, too (esp_vectors): for every 16 parts and 32 inputs, a tile is (16 parts, 32 inputs);
- * part k of vector i has number 2 i + k.
+ * part k of vector i has index 2 i + k.
  */
 #include "kernels/cpu/isa/parts.h"
 #include "kernels/cpu/isa/tiles.h"
@@ -123,8 +123,9 @@ static void store_sums(float *sums, size_t half)
     _tile_stored(3, sums + half + TILE_FLOATS, ROW_BYTES);
 }
 
-/* Computes sixteen outputs (half `half` of a panel) of `rows` vectors, beginning with vector
- * `row`: adds the sums of both parts and the bias. */
+/* Computes sixteen outputs of `rows` vectors, beginning with vector `row`: adds the sums of
+ * both parts of a vector and the bias. The outputs are the first (half = 0) or the second
+ * (half = 1) sixteen outputs of a panel. */
 static void finish(const struct esp_packed *w, const struct esp_matmul *p, int panel, int half,
                    int row, int rows, const float *sums)
 {

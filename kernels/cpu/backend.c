@@ -15,8 +15,8 @@ int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, cha
     *backend = NULL;
     if (threads < 0 || threads > MAX_THREADS)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "%d threads: give 0 (one per performance core) to %d", threads,
-                        MAX_THREADS);
+                        "%d threads: give a number from 0 (one per performance core) to %d",
+                        threads, MAX_THREADS);
     const struct esp_cpu_isa *chosen;
     if (esp_cpu_choose(&chosen, isa, err, errlen) < 0)
         return ESP_E_DEVICE;

@@ -32,7 +32,7 @@ static int id_of_cache(const struct esp_cache *cache)
     return cache ? ((const struct esp_cpu_cache *)cache)->id : 0;
 }
 
-/* Copies the error message of the ranks to the backend if they have failed. */
+/* If the ranks have failed, copies their error message to the backend. */
 static int note_failure(struct esp_cpu_backend *cpu, int status)
 {
     if (cpu->ranks && cpu->ranks->failed) {
@@ -182,7 +182,7 @@ int esp_cpu_plan_ranks(struct esp_backend *backend, const struct esp_model_desc 
                         "%d layers are too few for %d ranks: rank 0 needs the first and the "
                         "last layer",
                         desc->layers, options.ranks);
-    if (options.hosts && options.share[0] == 0) /* machines may differ in speed */
+    if (options.hosts && options.share[0] == 0) /* faster machines get larger parts */
         memcpy(options.share, cpu->read_rates, sizeof options.share);
     esp_rank_plan_make(plan, desc, &options);
     if (!options.planned)
@@ -190,8 +190,8 @@ int esp_cpu_plan_ranks(struct esp_backend *backend, const struct esp_model_desc 
     return ESP_OK;
 }
 
-/* Makes the plan for new weights. Weights with a lender share its caches, so they use the
- * lender's plan. */
+/* Makes the plan for new weights. If these weights have a lender (kernels.h), their caches join
+ * caches of the lender, so they use the lender's plan. */
 static int make_plan(struct esp_rank_plan *plan, struct esp_backend *backend,
                      const struct esp_model_desc *desc, char *err, size_t errlen)
 {
@@ -427,7 +427,7 @@ int esp_cpu_keep(struct esp_cache *cache, int first, const int32_t *which, int c
     return status;
 }
 
-/* Orders the other ranks to change their states as this rank has changed its states. */
+/* Orders the other ranks to change their states in the same way as this rank has done. */
 static int send_states(struct esp_cache *cache, enum esp_order_kind kind, int first, int rows,
                        int status)
 {

@@ -1,4 +1,5 @@
-/* orders.h - orders from rank 0 (orders.c) to the other ranks, which carry them out (serve.c).
+/* orders.h - defines the orders that rank 0 sends to the other ranks (orders.c). The other
+ * ranks carry them out (serve.c).
  *
  * Rank 0 sends an order to all other ranks at the same time, and then does the same work
  * itself. An order has a fixed part and a payload of bytes. Orders refer to weights and caches
@@ -28,7 +29,8 @@ enum { ESP_ORDER_BYTES = 4096, ESP_ORDER_MOST = 1 << 30 };
 struct esp_order {
     int32_t kind, id;
     int32_t weights; /* for CACHE_OPEN: the number of the cache's weights */
-    int32_t other;   /* number of the weights' lender or the joined cache's owner; 0: none */
+    int32_t other;   /* for new weights: the number of their lender. For a joined cache: the
+                        number of the cache that it joins. 0: none */
     int32_t rows, max_batch, first, exact;
     uint64_t bytes;
     char begin[ESP_ORDER_BYTES - 40]; /* the first bytes of the payload */
@@ -41,7 +43,7 @@ int esp_order_send(struct esp_ranks *ranks, struct esp_order *order, const void 
 int esp_order_receive(struct esp_ranks *ranks, struct esp_order *order, char **payload,
                       size_t *room);
 
-/* The answer of a rank to an order. Only rank 0 receives the answers, one from each rank. */
+/* Holds the answer of a rank to an order. Only rank 0 receives answers, one from each rank. */
 struct esp_answer {
     int32_t status;
     uint64_t bytes; /* size of the opened weights or cache */
@@ -49,8 +51,8 @@ struct esp_answer {
 };
 int esp_answer_gather(struct esp_ranks *ranks, struct esp_answer *answers);
 
-/* The first message that every rank sends. Its strings must be the same in all ranks. The size
- * of this struct must never change, because ranks of different versions still have to read it.
+/* The greeting is the first message that every rank sends. Its strings must be the same in all
+ * ranks. Its size must never change, because ranks of different versions still have to read it.
  * In X(member, what, advice), `what` and `advice` are parts of the error message if ranks
  * differ. */
 #define ESP_GREETING(X)                                                                        \

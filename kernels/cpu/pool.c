@@ -1,13 +1,13 @@
 /* pool.c - a thread pool: helper threads that share the parts of a step with their caller.
  *
- * A step has a number of parts that may run in any order on any thread. Each thread has a share
+ * A step has a number of parts that can run in any order on any thread. Each thread has a share
  * of the parts. For the same number of parts the share is always the same, so the weights that
  * a thread reads stay in its core's cache from pass to pass. A thread that finishes its share
  * takes parts from the shares of other threads. The caller runs all parts that no helper has
- * begun. So a helper that another program preempts delays a step only if it was in the middle
- * of a part. If the caller still has to wait long for a part, the pool rests for four times
- * that long: meanwhile, the caller runs all parts itself. This limits the cost of a busy
- * machine.
+ * begun. So if another program preempts a helper, the step is delayed only if the helper was in
+ * the middle of a part. If the caller has to wait long for such a part, it runs all parts
+ * itself for a while: the pool rests for four times the length of the wait. This limits the
+ * cost of a busy machine.
  *
  * If cores differ in speed, there is one share for all threads: each takes the next part. Parts
  * are small, so that a step does not wait long for the last part of a slow core.
@@ -48,17 +48,17 @@ static const double YIELD_SECONDS = 1e-3; /* time until a working helper yields 
 static const double LONG_WAIT = 2e-4;     /* after a longer wait for a part, the pool rests */
 static const double LONGEST_REST = 0.5;
 
-/* The parts of a step that one thread (or all threads) must run. The high 16 bits of `ticket`
- * are the end of this range, and its low 16 bits are the next part. */
+/* Describes the parts of a step that one thread (or all threads) must run. The high 16 bits of
+ * `ticket` are the end of this range, and its low 16 bits are the next part. */
 struct share {
     _Alignas(LINE) atomic_uint_least32_t ticket;
-    int node; /* memory node of its thread */
+    int node; /* memory node of the thread to which the share belongs */
 };
 
 struct helper {
     struct esp_pool *pool;
     pthread_t thread;
-    int index; /* number of the thread; the first helper has 1 */
+    int index; /* index of the thread; the caller is thread 0, so the first helper is 1 */
 };
 
 struct esp_pool {
@@ -111,8 +111,8 @@ static bool left_over(uint32_t ticket)
     return next_of(ticket) < end_of(ticket);
 }
 
-/* Runs the remaining parts of a share and returns how many it ran. The parts may belong to a
- * newer step than the step that woke the thread. */
+/* Runs the remaining parts of a share, and returns the number of parts that it has run. The
+ * parts can belong to a newer step than the step that woke the thread. */
 static int run_share(struct esp_pool *pool, struct share *share, int thread)
 {
     int count = 0;

@@ -19,16 +19,17 @@ void esp_pool_close(struct esp_pool *pool);
 /* Returns the number of threads, including the caller. */
 int esp_pool_threads(const struct esp_pool *pool);
 
-/* esp_pool_nodes() returns the number of memory nodes whose cores the pool uses. Threads of one
- * node usually compute unit `unit` of a step of `units` units, but a thread of another node can
- * take over the unit. esp_pool_node_of() returns the system's number of the usual node. */
+/* esp_pool_nodes() returns the number of memory nodes whose cores the pool uses.
+ * esp_pool_node_of() returns the memory node that usually computes unit `unit` of a step of
+ * `units` units, as the system numbers the nodes. A thread of another node can take over the
+ * unit. */
 int esp_pool_nodes(const struct esp_pool *pool);
 int esp_pool_node_of(const struct esp_pool *pool, int unit, int units);
 
-/* Returns the number of parts into which a step of `units` equal pieces should be divided. The
- * step is enough work for `threads` threads. There are two parts for each thread, or eight if
- * cores differ in speed, so that threads that finish early can take over parts. `pool` may be
- * NULL. */
+/* Returns the number of parts into which a step of `units` equal pieces should be divided.
+ * `threads` is the number of threads for which the step has enough work. There are two parts
+ * for each thread, or eight if cores differ in speed, so that threads that finish early can
+ * take over parts. `pool` may be NULL. */
 int esp_pool_parts(const struct esp_pool *pool, int units, int threads);
 
 typedef void esp_pool_part(void *arg, int part, int thread);

@@ -103,8 +103,8 @@ struct scaler {
     /* one: the scale. high: 256 times the scale. less: adding this cancels FLOAT_BITS. */
     float one, high, less;
 
-    /* Only the second addition can round, and it rounds as a conversion of the whole integer
-     * would. */
+    /* Only the second addition can round. It rounds in the same way as a conversion of the
+     * whole integer to float. */
     __device__ __forceinline__ float operator()(int high_sum, int low_sum) const
     {
         const float rest = __fmaf_rn(__uint_as_float((uint32_t)high_sum), high, less);
@@ -144,19 +144,20 @@ add_block(const struct esp_block_words &words, const struct esp_block_scales of[
                              scaled[i % 2](last_high[i], last_low[i]), of[i / 2], cut[i % 2]);
 }
 
-/* The part of the activations of 8 rows and 32 columns that a lane reads: the words of row
- * `group`, and the scales of rows 2t and 2t + 1. Here group = lane / 4 and t = lane % 4. */
+/* Holds what a lane reads of the activations of 8 rows and 32 columns: the words of row `group`
+ * and the scales of rows 2t and 2t + 1. Here group = lane / 4 and t = lane % 4. */
 struct activations {
     uint4 x;
     struct esp_cuda_cut cut[2];
 };
 
 /* Says where the activations of each row of a block begin, in units of 32 columns. These
- * numbers are kept in registers or, if there are not enough registers, in shared memory (8
- * GROUPS). */
+ * numbers are kept in registers. If there are not enough registers, they are kept in shared
+ * memory: `table` then has 8 GROUPS numbers. */
 template <int GROUPS, bool SHARED> struct lane_rows {
     static const int KEPT = SHARED ? 1 : GROUPS;
-    uint32_t row[KEPT], left[KEPT], right[KEPT]; /* for rows `group`, 2t, 2t + 1 */
+    uint32_t row[KEPT];               /* for row `group` */
+    uint32_t left[KEPT], right[KEPT]; /* for rows 2t and 2t + 1 */
     const uint32_t *table;
 
     __device__ __forceinline__ void find(const struct esp_block_args &a,
@@ -196,7 +197,8 @@ template <int GROUPS, bool SHARED> struct lane_rows {
     }
 };
 
-/* The sizes of a block that computes HIGH tiles of outputs for GROUPS groups of 8 rows. */
+/* Defines the sizes of a block that computes HIGH tiles of outputs for GROUPS groups of 8
+ * rows. */
 template <enum esp_dtype D, int HIGH, int GROUPS> struct tiling {
     typedef struct esp_block_format<D> F;
     typedef struct lane_rows<GROUPS, (HIGH * GROUPS > 16)> rows;
@@ -405,8 +407,8 @@ static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCK
     enum { LOWER = HIGH > 1 ? HIGH - 1 : 1 };
     typedef struct tiling<D, HIGH, GROUPS> Z;
     static_assert(tiling<D, LOWER, GROUPS>::BYTES <= Z::BYTES, "the smaller tiling also fits");
-    /* The copied weights (WARPS, STAGES, PIECE), then the warps' scales. Later, the warps' sums
-     * overwrite both. After them comes the table of lane_rows. */
+    /* `ring` holds the copied weights (WARPS, STAGES, PIECE) and then the warps' scales. Later,
+     * the warps' sums overwrite both. The table of lane_rows follows after this memory. */
     ESP_SHARED(char, ring);
     esp_let_next_begin();
     if (a.mixture.tiles) /* previous kernels compute these tiles */
@@ -494,7 +496,7 @@ static int blocks_of(const struct esp_block_args &a, int high)
 }
 
 /* Returns the number of waves that blocks of `high` tiles need. The grid repeats these blocks
- * `spans` times, for groups of rows. A wave is one block on each multiprocessor. */
+ * `spans` times, once for each group of rows. A wave is one block on each multiprocessor. */
 static int waves_of(const struct esp_cuda_backend *backend, const struct esp_block_args &a,
                     int high, int spans)
 {
@@ -695,7 +697,7 @@ struct embedding_args {
     enum esp_dtype dtype;
     const char *data;
     size_t unit_bytes;
-    int units, numbers; /* units in a tile; columns in a unit */
+    int units, numbers; /* number of units in a tile, and number of columns in a unit */
 };
 
 static __device__ float read_number(enum esp_dtype dtype, const char *unit, int output, int i)

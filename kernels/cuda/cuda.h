@@ -31,9 +31,9 @@ struct esp_cuda_stream;
 struct esp_cuda_cut;
 struct esp_cuda_gpus;
 
-/* The values that a call has not delivered to its caller yet. They are copied from `from`,
- * which is in pinned memory, to `to` when the stream is idle. The caller owns `to` and may free
- * it after a failure, so a call that fails discards all answers. */
+/* Describes values that a call has not delivered to its caller yet. When the stream is idle,
+ * the values are copied from `from`, which is in pinned memory, to `to`. The caller owns `to`,
+ * and can free it after a failure. So a call that fails discards all answers. */
 struct esp_cuda_answer {
     struct esp_cuda_rows *rows;
     void *to;
@@ -93,8 +93,9 @@ void esp_cuda_forget_device();
 int esp_cuda_failed(struct esp_cuda_backend *backend, const char *call, cudaError_t result);
 /* Returns `status`. If it is a failure, discards all answers that have not been delivered. */
 int esp_cuda_end(struct esp_cuda_backend *backend, int status);
-/* For functions that return no status: returns whether the CUDA call succeeded. If it failed,
- * clears the error in the CUDA runtime, because otherwise the next launch would report it. */
+/* Returns whether a CUDA call succeeded. Use this in functions that return no status. If the
+ * call failed, clears the error in the CUDA runtime, because otherwise the next launch would
+ * report it. */
 bool esp_cuda_fine(cudaError_t result);
 /* Copies the message about the last failure to `err`, and returns `status`. */
 int esp_cuda_tell(const struct esp_cuda_backend *backend, int status, char *err, size_t errlen);
@@ -128,20 +129,20 @@ int esp_cuda_attention_prepare(struct esp_cuda_backend *backend);
 double esp_cuda_read_rate(struct esp_backend *backend, size_t bytes);
 int esp_cuda_time_kernels(struct esp_cache *cache, const struct esp_batch *batch,
                           struct esp_kernel_time *kernel, int most);
-/* The cost of a launch, from which predict.cu predicts its time. A launcher passes the cost to
- * esp_cuda_costs() before the launch. This has no effect if no pass is being predicted. If a
- * launcher passes no cost, the kernel is assumed to wait for memory ESP_CUDA_WAITS times and to
- * read nothing. */
+/* Describes the cost of a launch, from which predict.cu predicts the launch's time. A launcher
+ * passes the cost to esp_cuda_costs() before the launch. This has no effect if no pass is being
+ * predicted. If a launcher passes no cost, the kernel is assumed to wait for memory
+ * ESP_CUDA_WAITS times and to read nothing. */
 enum { ESP_CUDA_WAITS = 3, ESP_CUDA_PREDICTED = 64 };
 struct esp_cuda_cost {
     double memory;     /* bytes of weights, keys and values that all blocks read */
     double cache;      /* bytes that all blocks read and find in the second-level cache */
     double flight;     /* bytes of `memory` that a block has in flight; 0 means no limit */
     double issue;      /* instructions of a block's warps in its loop; 0 means no limit */
-    double products;   /* multiply-adds of a block on tensor cores; one of bytes counts as half */
-    double end_cycles; /* cycles of shared memory that a block needs after its loop */
+    double products;   /* multiply-adds of a block on tensor cores; of bytes: half the number */
+    double end_cycles; /* cycles that a block needs for shared memory after its loop */
     double ahead;      /* bytes of `memory` that a persistent block reads ahead */
-    double blocks;     /* blocks with this cost (if persistent: tiles); 0 means all */
+    double blocks;     /* number of blocks (if persistent: of tiles) with this cost; 0: all */
     int waits;         /* how often a block waits for memory outside its loop */
 };
 void esp_cuda_costs(struct esp_cuda_backend *backend, const struct esp_cuda_cost *cost);
@@ -188,18 +189,18 @@ static __host__ __device__ inline size_t esp_cuda_pad(size_t n, size_t step)
     return (n + step - 1) / step * step;
 }
 
-/* A weight matrix. In bf16 or fp16 it is row-major. If it is quantised, it is stored in tiles
- * (blocks.h). */
+/* Describes a weight matrix. A matrix in bf16 or fp16 is row-major. A quantised matrix is
+ * stored in tiles (blocks.h). */
 struct esp_cuda_matrix {
     const void *data;  /* (rows padded to 16, stride) */
     const float *bias; /* (rows padded to 16) or NULL */
     int rows, columns;
-    size_t stride;        /* columns, padded to 32 */
+    size_t stride;        /* number of columns, padded to a multiple of 32 */
     enum esp_dtype dtype; /* ESP_BF16, ESP_F16 or a quantised type */
     int count;            /* number of such matrices, one after another (experts); 0 means 1 */
 };
 
-/* Returns how many bytes of a matrix a product reads. */
+/* Returns the number of bytes that a product reads from a matrix. */
 static inline size_t esp_cuda_matrix_bytes(const struct esp_cuda_matrix *m)
 {
     return m->rows * (esp_dtype_quantised(m->dtype) ? esp_dtype_row_bytes(m->dtype, m->columns)
@@ -208,7 +209,7 @@ static inline size_t esp_cuda_matrix_bytes(const struct esp_cuda_matrix *m)
 
 struct esp_cuda_mlp {
     /* (2 ffn, hidden): the rows of gate and up in groups of 8: gate 0-7, up 0-7, gate 8-15, ...
-     * If there is no gate, or if weights are quantised, this is (ffn, hidden) and only up.
+     * If there is no gate, or if weights are quantised, this matrix has only the rows of up.
      */
     struct esp_cuda_matrix up;
     struct esp_cuda_matrix gate; /* (ffn, hidden) if weights are quantised; otherwise no data */
@@ -223,8 +224,8 @@ struct esp_cuda_layer {
     ESP_LAYER_VECTORS(X)
 #undef X
     int place; /* index among the layers with attention, or among the recurrent layers */
-    /* The rows of all tensors that the mixer multiplies with its input, one tensor after the
-     * other. For attention, these are `query`, `key`, `value` and `attention_gate`. For a
+    /* Holds the rows of all tensors that the mixer multiplies with its input, one tensor after
+     * the other. For attention, these are `query`, `key`, `value` and `attention_gate`. For a
      * recurrent layer, they are `conv_in`, `write`, `decay`, `in_gate` and `out_gate`. Without
      * a mixer, this matrix has no data. */
     struct esp_cuda_matrix inputs;
@@ -233,9 +234,9 @@ struct esp_cuda_layer {
     /* `mlp` is the MLP, or all experts of a mixture. `shared` is the expert that all tokens
      * use. */
     struct esp_cuda_mlp mlp, shared;
-    /* The router of a mixture of experts: (logits, hidden padded) and (experts padded). Both
-     * are NULL without a router; the bias alone may be NULL. If the shared expert has a gate,
-     * the gate is the last row of the router. */
+    /* The router of a mixture of experts: (logits, hidden padded) and (experts padded). Without
+     * a router, both pointers are NULL. A router without a bias has router_bias = NULL. If the
+     * shared expert has a gate, the gate is the last row of the router. */
     const float *router, *router_bias;
     int logits;
     /* If weights are quantised, these matrices replace `inputs`. A matrix that the layer lacks
@@ -243,9 +244,9 @@ struct esp_cuda_layer {
     struct esp_cuda_matrix part[ESP_CUDA_PARTS];
 };
 
-/* The part of a model that one of several GPUs computes. `desc` describes this part as a
- * separate model, with fewer heads and with fewer rows in the matrices. The results of a matrix
- * are written to the columns of the whole result that begin at first[kind]. */
+/* Describes the part of a model that one of several GPUs computes. `desc` describes this part
+ * as a separate model, with fewer heads and with fewer rows in the matrices. The results of a
+ * matrix are written to the columns of the whole result that begin at first[kind]. */
 struct esp_cuda_part {
     struct esp_rank_plan plan;
     int rank;
@@ -260,20 +261,20 @@ struct esp_cuda_weights {
     struct esp_weights base;
     struct esp_cuda_part *part;    /* NULL means the whole model */
     struct esp_cuda_weights *next; /* the weights of the next rank, or NULL */
-    bool half;                     /* weights are fp16, not bf16 */
-    /* True if a matrix is quantised. Then every tensor is a separate matrix with its own type,
-     * and all activations except c->attended are float32. */
+    bool half;                     /* true: weights are fp16; false: bf16 */
+    /* True if any matrix is quantised. In that case, every tensor is a separate matrix with its
+     * own type, and all activations except c->attended are float32. */
     bool blocks;
     struct esp_cuda_layer *layer;
     const float *norm_final, *norm_final_bias;
-    const float *norm_embedding, *norm_input; /* for draft heads; otherwise NULL */
+    const float *norm_embedding, *norm_input; /* norms of a draft head; otherwise NULL */
     const float *norm_fc[ESP_FC_NORMS];
-    struct esp_cuda_matrix fc; /* for draft heads; otherwise no data */
-    /* (vocabulary) for each token, its row of `head`, or -1. NULL means that row i is token i.
-     */
+    struct esp_cuda_matrix fc; /* layer fc of a draft head; other models have no data here */
+    /* (vocabulary) the row of `head` for each token, or -1 if it has none. NULL means that row
+     * i is for token i. */
     const int32_t *output_of;
     const float *inverse_frequency, *local_inverse_frequency; /* (rotary / 2); or NULL */
-    struct esp_cuda_matrix position_embedding;                /* 16 bits; or no data */
+    struct esp_cuda_matrix position_embedding;                /* 16-bit numbers, or no data */
     struct esp_cuda_matrix embedding, head;                   /* the same memory if tied */
     char *memory; /* the single allocation for all weights */
     /* NULL if all layers stay on the device. Otherwise the elements of `layer` for streamed
@@ -306,8 +307,9 @@ static char *const ESP_CUDA_NOWHERE = (char *)(uintptr_t)4096;
 /* ------------------------------------------------------------------ layers that are streamed
  */
 
-/* Prepares to stream `streamed` of a model's `layers` layers: every pass copies them from the
- * host to the device (stream.cu). Returns NULL if memory runs out. */
+/* Prepares to stream some layers of a model: every pass copies them from the host to the device
+ * (stream.cu). `streamed` is the number of these layers, and `layers` is the number of all
+ * layers. Returns NULL if memory runs out. */
 struct esp_cuda_stream *esp_cuda_stream_open(struct esp_cuda_backend *backend, int layers,
                                              int streamed);
 void esp_cuda_stream_close(struct esp_cuda_stream *stream); /* NULL is allowed */
@@ -322,8 +324,8 @@ size_t esp_cuda_stream_host_bytes(const struct esp_cuda_stream *stream);
  * which this piece of the layer is copied, or NULL if the layer is not streamed. */
 int esp_cuda_stream_pin(struct esp_cuda_stream *stream);
 char *esp_cuda_stream_host(const struct esp_cuda_stream *stream, int layer, const void *to);
-/* Must be called when all streamed layers are in the host's memory. Requests the first two
- * layers, and measures the speed of the copies. */
+/* Must be called when all streamed layers are in the host's memory. Copies the first two layers
+ * to the device, and measures the speed of these copies. */
 int esp_cuda_stream_start(struct esp_cuda_stream *stream);
 /* Fills in the members of *streamed, except resident_bytes. */
 void esp_cuda_stream_count(const struct esp_cuda_stream *stream, struct esp_streamed *streamed);
@@ -338,30 +340,32 @@ int esp_cuda_stream_release(struct esp_cuda_weights *weights, int layer);
 
 /* ------------------------------------------------------------------ one pass */
 
-/* Arguments of the softmax and the top-k at the end of a draft step (softmax.h, top_k.cu). */
+/* Holds the arguments of the softmax and the top-k at the end of a draft step (softmax.h,
+ * top_k.cu). */
 struct esp_cuda_step {
     float factor; /* 1 / temperature */
     int32_t top_k;
     double top_p;
     int32_t k;
-    int32_t *ids;  /* (wanted, k), pinned */
-    float *values; /* (wanted, k), pinned */
+    int32_t *ids;  /* (wanted, k) the likeliest tokens, in pinned memory */
+    float *values; /* (wanted, k) the probabilities of these tokens, in pinned memory */
     struct esp_cuda_scratch *scratch;
 };
 
-/* The numbers that change from pass to pass. They are in device memory, because a captured
- * graph cannot have new arguments. Each launch of the graph reads the current values there. */
+/* Holds the numbers that change from pass to pass. This struct is in device memory, because a
+ * captured graph cannot get new arguments. Each launch of the graph reads the current numbers
+ * from this struct. */
 struct esp_cuda_pass {
     int32_t rows, first, prefix, wanted;
     int32_t words;             /* number of words in a row's mask; 0 without masks */
     int32_t sinks, recent;     /* see struct esp_window; recent = 0 means no window */
     int32_t dropped, shift;    /* see struct esp_window; shift = dropped % ESP_CUDA_CHUNK */
-    int32_t logits_vocabulary; /* columns of a row of logits */
-    float *logits;             /* rows of `logits_stride` */
+    int32_t logits_vocabulary; /* number of logits in a row */
+    float *logits;             /* (wanted, logits_stride) */
     size_t logits_stride;
-    /* The hidden states that the pass outputs. Hidden state state[i] is written to the columns
-     * of states_to that begin with i * hidden. The rows of states_to are `states_stride`
-     * numbers apart. */
+    /* The pass outputs `states` hidden states. Hidden state state[i] is written to the columns
+     * of states_to that begin with column i * hidden. The rows of states_to are `states_stride`
+     * floats apart. */
     int32_t states, state[ESP_MAX_STATES];
     float *states_to;
     size_t states_stride;
@@ -373,9 +377,9 @@ struct esp_cuda_pass {
     struct esp_cuda_step step;
 };
 
-/* Element i of the plan for recurrent layers (state_plan.h), as the device reads it: entry i,
- * member i and step i. A step belongs to a group: it loads a state, adds the updates of a chunk
- * to it, and computes the rows of the group. */
+/* Holds element i of the plan for recurrent layers (state_plan.h) in the form that the device
+ * reads: entry i, member i and step i of the plan. A step belongs to a group: it loads a state,
+ * adds the updates of a chunk to it, and computes the rows of the group. */
 struct esp_cuda_visit {
     int32_t slot, parent, place; /* as in struct esp_state_entry */
     int32_t member;              /* a row of the batch */
@@ -386,12 +390,12 @@ struct esp_cuda_visit {
     int16_t load, store;
 };
 
-/* The addresses of the arrays of a pass on the device. */
+/* Holds the addresses of a pass's arrays on the device. */
 struct esp_cuda_arrays {
     const struct esp_cuda_pass *pass;
     const int32_t *tokens, *positions;
-    /* (max_batch) the batch rows that need logits, and, for each of them, the row of the logits
-     * matrix to which its logits are written. */
+    /* (max_batch) wanted: the batch rows that need logits. wanted_at: for each of these rows,
+     * the row of the logits matrix to which its logits are written. */
     const int32_t *wanted, *wanted_at;
     const int32_t *states_row; /* row of states_to for each batch row, or -1 */
     const int32_t *input_row;  /* row of `input` for each batch row */
@@ -404,15 +408,15 @@ struct esp_cuda_arrays {
     const struct esp_cuda_visit *visit; /* (the larger of pass->entries and steps) */
 };
 
-/* Returns whether the window (struct esp_window) leaves a gap in the text that this row sees.
- */
+/* Returns whether the window (struct esp_window) leaves a gap between the sinks and the recent
+ * tokens to which this row attends. */
 static __device__ __forceinline__ bool esp_cuda_has_gap(const struct esp_cuda_arrays &at,
                                                         int row)
 {
     return at.pass->recent > 0 && at.positions[row] >= at.pass->sinks + at.pass->recent;
 }
 
-/* A tile of pairs: pairs first..end-1, which all use the same expert (experts.h). */
+/* Describes a tile of pairs: pairs first..end-1, which all use the same expert (experts.h). */
 struct esp_cuda_tile {
     int32_t expert, first, end;
 };
@@ -422,13 +426,13 @@ struct esp_cuda_tile {
 struct esp_cuda_routing {
     int32_t *chosen; /* (rows, used) the experts of each row, in ascending order */
     float *share;    /* (rows, used) the weight of each expert's output */
-    int32_t *place;  /* (rows, used) the number of the pair of the row and this expert */
+    int32_t *place;  /* (rows, used) the index of the pair of the row and this expert */
     int32_t *row_of; /* (pairs) the row of each pair */
     struct esp_cuda_tile *tiles;
     int32_t *tile_count;
 };
 
-/* The tiles of pairs, as arguments of a product's kernel. Without experts, `tiles` is NULL. */
+/* Passes the tiles of pairs to the kernel of a product. Without experts, `tiles` is NULL. */
 struct esp_cuda_mixture {
     const struct esp_cuda_tile *tiles;
     const int32_t *tile_count;
@@ -441,19 +445,19 @@ enum { ESP_CUDA_EXPERTS = 1024, ESP_CUDA_EXPERTS_USED = 32 };
 /* The largest allowed key dimension of a state (esp_model_desc.key_dim). */
 enum { ESP_CUDA_STATE_KEYS = 256 };
 
-/* The states and inputs of recurrent layers (states.cu). The widths include padding. */
+/* Holds the states and inputs of recurrent layers (states.cu). The widths include padding. */
 struct esp_cuda_states {
     int layers; /* number of recurrent layers; if 0, the other members are not used */
     struct esp_state_plan plan;
     void *plan_memory;   /* host memory for the arrays of `plan` */
     int32_t *saved;      /* (state_slots) number of tokens before each copy, plus 1; 0: empty */
     size_t width, rates; /* width: convolved values of a token; rates: number of state heads */
-    size_t key_values, values; /* numbers in a token's keys (key_values) and updates (values) */
+    size_t key_values, values; /* number of floats in a token's keys, and in its updates */
     size_t out;                /* number of values that a mixer outputs for a token */
     int keys;                  /* number of keys that a thread of mixer.cu computes */
-    size_t each;               /* numbers in the states of a layer */
-    /* (layers, plan.ring, width + 2 * rates + key_values + values): for each slot the values to
-     * convolve, the factors write and decay, the keys, and the updates */
+    size_t each;               /* number of floats in the states of a layer */
+    /* (layers, plan.ring, width + 2 * rates + key_values + values) for each slot: the values to
+     * convolve, the factors `write` and `decay`, the keys, and the updates */
     float *inputs;
     float *memory; /* (layers, each) the states after the first `folded` tokens */
     /* The copies of states: (state_slots, layers, conv_kernel - 1 + ESP_STATE_CHUNK - 1 inputs
@@ -472,15 +476,15 @@ enum { ESP_CUDA_SLOTS = 4, ESP_CUDA_BUCKETS = 4, ESP_CUDA_LENGTHS = 16 };
 struct esp_cuda_cache {
     struct esp_cache base;
     struct esp_cuda_cache *next;       /* the cache of the next rank, or NULL */
-    const struct esp_cuda_layer *held; /* the current layer of a pass; esp_cuda_stream_hold() */
+    const struct esp_cuda_layer *held; /* the layer that is computed; esp_cuda_stream_hold() */
     char *exchanged; /* (ranks, rows, bytes) the results that ranks exchange; or NULL */
     size_t exchange_bytes;
     float *own_logits; /* (max_batch, own_logits_width) in ranks other than 0; otherwise NULL */
     size_t own_logits_width;
     struct esp_cuda_cache *joined_to; /* the cache that owns k, v and the states, or NULL */
     int rows, max_batch;
-    int chunks;        /* chunks of ESP_CUDA_CHUNK keys in a full cache, for any pass->shift */
-    size_t head_width; /* head_dim, padded to 8 */
+    int chunks;        /* maximum number of chunks (ESP_CUDA_CHUNK keys) in a full cache */
+    size_t head_width; /* head_dim, padded to a multiple of 8 */
     void *k, *v;       /* (attention layer, kv_head, rows, head_width) bf16 or fp16 */
     char *memory;      /* the single allocation for all device memory of this struct */
 
@@ -492,8 +496,8 @@ struct esp_cuda_cache {
     void *normed2;  /* (max_batch, hidden) like `normed`, in models with a parallel residual */
     float *inputs;  /* (max_batch, inputs_width) outputs of a layer's matrix `inputs` */
     /* (max_batch + 1, rotary / 2) cosines and sines of the rows' positions, for layers with the
-     * model's global rotary frequencies and for layers with its local ones. The last row is for
-     * queries that see the sinks of a window. */
+     * model's global rotary frequencies and for layers with its local frequencies. The last row
+     * is for queries that attend to the sinks of a window. */
     float2 *rotation, *local_rotation;
     float *together; /* (max_batch, 2) factors of norms over all heads (rope.h); or NULL */
     void *attended;  /* (max_batch, q_width) the output of attention */
@@ -502,7 +506,7 @@ struct esp_cuda_cache {
     float *branch;   /* (max_batch, hidden) an output that is changed before it is added to x */
     void *joined;    /* (max_batch, joined_width) the joined inputs of a draft head; or NULL */
     float *embedded; /* (max_batch, hidden) embeddings, for EAGLE-3; or NULL */
-    float *outputs;  /* (max_batch, outputs_width) logits of some tokens only; or NULL */
+    float *outputs;  /* (max_batch, outputs_width) logits of a head for some tokens; or NULL */
     /* If weights are quantised: the quantised activations (blocks.h), with room for the widest
      * matrix. With experts, there is a row for each pair. */
     void *cut_words;           /* (max_batch, blocks, 64 bytes) */
@@ -520,7 +524,7 @@ struct esp_cuda_cache {
      * limits the number of rows that one launch of attention computes. */
     float *partial;
     size_t parts;
-    unsigned *done; /* counters of finished blocks for tiles of queries (attention.h) */
+    unsigned *done; /* number of finished blocks for each tile of queries (attention.h) */
     struct esp_cuda_states states;
 
     struct esp_cuda_arrays at;
@@ -546,7 +550,7 @@ static inline struct esp_cuda_backend *esp_cuda_backend_of(const struct esp_cuda
     return reinterpret_cast<struct esp_cuda_backend *>(c->base.weights->backend);
 }
 
-/* Returns the first column of a kind of result that this GPU computes. */
+/* Returns the first column that this GPU computes of a kind of result. */
 static inline size_t esp_cuda_first(const struct esp_cuda_cache *c, enum esp_rank_kind kind)
 {
     const struct esp_cuda_part *part = esp_cuda_weights_of(c)->part;
@@ -616,14 +620,15 @@ int esp_cuda_send_slot(struct esp_cuda_cache *cache, size_t at, size_t bytes);
  * writes the pass's input to c->x instead. */
 template <typename T, typename A>
 void esp_cuda_embed(struct esp_cuda_cache *c, bool fc, int rows);
-/* Describes a norm of the residual stream. `state` is the number of the hidden state that the
+/* Describes a norm of the residual stream. `state` is the index of the hidden state that the
  * norm reads, or ESP_CUDA_NO_STATE. */
 enum { ESP_CUDA_NO_STATE = -2 };
 struct esp_cuda_norm {
     const float *weight,
         *bias; /* (hidden padded); bias may be NULL. weight = NULL means the identity */
     int state;
-    bool cut; /* also quantise the result, for quantised weights; true in at most one norm */
+    bool cut; /* true: the kernel also quantises the result, for quantised weights. This is
+                 true for at most one norm of a call. */
 };
 /* Writes norm[0](x) to c->normed and, if count is 2, norm[1](x) to c->normed2. Fills the
  * padding with zeros, and outputs the hidden states that these norms read. */
@@ -722,11 +727,11 @@ static inline struct esp_cuda_mixture esp_cuda_mixture_of(const struct esp_cuda_
 template <typename T>
 void esp_cuda_matmul(struct esp_cuda_cache *c, const struct esp_cuda_product *p, int rows);
 
-/* The launchers for quantised weights (blocks.cu). multiply() runs `count` products that read
- * the same activations, with matrices of any type. The order of their sums does not depend on
- * the number of rows. activate() applies the activation function to c->up (gate, then up) and
- * writes c->active; if `pairs` is true, it does this for c->pair_up and c->pair_active. embed()
- * writes the rows of a quantised embedding to c->x. */
+/* These are the launchers for quantised weights (blocks.cu). multiply() runs `count` products
+ * that read the same activations, with matrices of any type. The order of the sums does not
+ * depend on the number of rows. activate() applies the activation function to c->up (gate, then
+ * up) and writes c->active; if `pairs` is true, it does this for c->pair_up and c->pair_active.
+ * embed() writes the rows of a quantised embedding to c->x. */
 template <typename T>
 void esp_cuda_blocks_multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
                               int count, int rows);
@@ -762,10 +767,11 @@ int esp_cuda_lt_run(struct esp_cuda_backend *backend, const struct esp_cuda_lt_p
 
 /* ------------------------------------------------------------------ rows */
 
-/* Pinned memory for the arguments and results of calls, and device memory of the same size for
- * arguments that are copied to the device. Calls use it from front to back, and start at the
- * front again when the stream is idle. So a call never overwrites the arguments of an earlier
- * call that did not wait. The memory grows only if a single call needs more than all of it. */
+/* Describes pinned memory for the arguments and results of calls, and device memory of the same
+ * size for arguments that are copied to the device. Calls use this memory from front to back,
+ * and start at the front again when the stream is idle. So a call never overwrites arguments of
+ * an earlier call that did not wait. The memory grows only if a single call needs more than all
+ * of it. */
 struct esp_cuda_transfer {
     char *host, *device; /* (bytes) */
     size_t bytes, used;
@@ -773,7 +779,7 @@ struct esp_cuda_transfer {
 
 struct esp_cuda_rows {
     struct esp_rows base;
-    size_t stride;                    /* vocabulary, padded to 32 */
+    size_t stride;                    /* vocabulary, padded to a multiple of 32 */
     float *data;                      /* (capacity, stride) on the device */
     struct esp_cuda_scratch *scratch; /* on the device, see rows.h */
     size_t work_bytes;                /* size of the work memory after *scratch */

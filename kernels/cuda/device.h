@@ -226,7 +226,7 @@ static __device__ __forceinline__ float esp_exp2(float x)
 #endif
 }
 
-/* Eight 16-bit floats that one 16-byte access loads or stores. */
+/* Holds eight 16-bit floats, which one 16-byte access loads or stores. */
 template <typename T> union esp_eight {
     uint4 words;
     uint32_t pair[4];
@@ -449,9 +449,9 @@ template <typename T> static __device__ T esp_block_sum(T x, T *room)
 
 /* ------------------------------------------------------------------ the last block */
 
-/* Returns whether this block is the last of `blocks` blocks that call this. If it is, it sees
- * everything that the other blocks wrote before their calls. `room` is an int in shared memory.
- * Every thread of the block must call this. */
+/* Returns whether this block is the last of `blocks` blocks that call this function. The last
+ * block can read everything that the other blocks wrote before their calls. `room` is an int in
+ * shared memory. Every thread of the block must call this function. */
 static __device__ inline bool esp_last_block(unsigned *counter, unsigned blocks, int *room)
 {
     __threadfence();

@@ -256,7 +256,7 @@ static int activate(struct esp_cuda_cache *c, const struct esp_cuda_mlp *mlp, co
     return multiply<T>(c, &p, rows);
 }
 
-/* Computes the output of the shared expert, which all rows use, in c->branch. */
+/* Computes the output of the shared expert, which all rows use, and writes it to c->branch. */
 template <typename T>
 static int run_shared(struct esp_cuda_cache *c, const void *x, bool normed, int rows)
 {
@@ -374,7 +374,7 @@ static int multiply_head(struct esp_cuda_cache *c, const struct esp_cuda_shape *
         return ESP_OK;
     }
     struct esp_cuda_lt_product lt = lt_product(c, &p, s->head_rows);
-    lt.rows = s->head_rows; /* not padded: the rows after these belong to the caller */
+    lt.rows = s->head_rows; /* no padding rows: the rows after these belong to the caller */
     lt.y = s->logits;
     lt.y_stride = s->stride;
     lt.outputs = w->head.rows < s->vocabulary ? w->head.rows : s->vocabulary;

@@ -7,7 +7,7 @@
 
 enum { ESP_CUDA_OWN_ROWS = 64 }; /* only products of more rows can use cuBLASLt */
 
-/* The properties of a pass that decide which kernels are launched. */
+/* Describes the properties of a pass that decide which kernels are launched. */
 struct esp_cuda_shape {
     int rows, chunks;
     int keys;       /* number of cache rows, including the rows of the pass; only for timing */
@@ -15,9 +15,9 @@ struct esp_cuda_shape {
     bool fc;        /* the residual stream is the output of a draft head's fc */
     bool states;    /* hidden states are returned */
     int head_rows;  /* number of rows whose logits are wanted */
-    float *logits;  /* where these logits go, if the rows are adjacent; otherwise NULL */
-    size_t stride;  /* numbers between rows of logits */
-    int vocabulary; /* logits in a row */
+    float *logits;  /* address for these logits, if the rows are adjacent; otherwise NULL */
+    size_t stride;  /* distance between two rows of logits, in floats */
+    int vocabulary; /* number of logits in a row */
 };
 
 /* Launches the kernels of a pass on all GPUs. The caller must have sent the numbers of the pass

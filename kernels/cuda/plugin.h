@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-/* The data that a plugin passes to the program. The program refuses a plugin of a different
- * version of espalier, and a plugin that was built with a different kernels.h. */
+/* Holds the data that a plugin passes to the program. The program refuses a plugin of a
+ * different version of espalier, and a plugin that was built with a different kernels.h. */
 struct esp_cuda_plugin {
     const char *version; /* ESP_VERSION */
     size_t ops_size;     /* size of struct esp_backend_ops */

@@ -1,4 +1,4 @@
-/* mpi.c - the transport between ranks of several machines, as the program sees it.
+/* mpi.c - implements the program's side of the transport between ranks on several machines.
  *
  * The program never calls MPI: MPI libraries replace signal handlers, and if one process of a
  * job ends, they end all its processes. Instead the program shares memory (shm.h) with a
@@ -31,12 +31,13 @@
 
 enum { MOST_PATH = 4096, MOST_ARGUMENTS = 32 };
 
-/* Describes an MPI library: a word in the output of `LAUNCHER --version`, the espalier-rank
- * that was built for the library, and options of the launcher. */
+/* Describes an MPI library and its launcher. `says` is a word in the output of `LAUNCHER
+ * --version`. `program` is the name of the espalier-rank that was built for the library. */
 struct library {
     const char *says, *program;
     const char *hosts;      /* the option that takes the names of machines */
-    const char *options[4]; /* these allow threads on any core, and more ranks than cores */
+    const char *options[4]; /* options that allow threads on any core, and more ranks than
+                               cores */
 };
 
 #define OPEN_MPI                                                                               \

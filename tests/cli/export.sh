@@ -19,7 +19,7 @@ check "without --iteration, export asks for an iteration" fails 1 "say which ite
 check "an iteration that does not exist is refused" fails 1 "has 0 to 2" $export --iteration 3
 check "an invalid range of iterations is refused" fails 1 "takes a number" $export --iteration 2-1
 check "an unknown format is refused" fails 1 "gif" $export --iteration 1 --format gif
-check "an unknown ending of a file name is refused" fails 1 "tree.gif" $export --iteration 1 -o "$work/tree.gif"
+check "a file name with an unknown extension is refused" fails 1 "tree.gif" $export --iteration 1 -o "$work/tree.gif"
 check "an unknown theme of a picture is refused" fails 1 "light and dark" $export --iteration 1 --theme mono
 check "several pictures cannot be written to standard output" fails 1 "several pictures" $export --iteration 0-1
 check "a file that is not a recording is refused" fails 1 "tests/shell.sh" $ESPALIER export tests/shell.sh --iteration 0
@@ -72,7 +72,7 @@ check "the chart of stages has a column for each iteration" test \
 check "a chart of stages shows the mean time of each stage" grep -q '>verify [0-9.]* ms<' "$work/stages.svg"
 check "a chart can be limited to some iterations" sh -c "$chart stages --iteration 3-9 | grep -q '>7 iterations; line'"
 $chart acceptance --aspect 4:3 --caption none --theme dark >"$work/bare.svg"
-check "--aspect 4:3 gives a chart this shape" grep -q 'viewBox="0 0 831.38 623.54"' "$work/bare.svg"
+check "a chart that is drawn with --aspect 4:3 has this aspect ratio" grep -q 'viewBox="0 0 831.38 623.54"' "$work/bare.svg"
 check "--caption none leaves out the title of a chart" sh -c "! grep -q 'Acceptance by depth' '$work/bare.svg'"
 check "a chart of thresholds is refused if the recording has no thresholds" fails 1 "thresholds" $ESPALIER export sessions/samples/traversal-sampling.esp.jsonl --chart thresholds
 check "a chart that does not exist is refused" fails 1 "thresholds, acceptance or stages" $chart ring
@@ -114,13 +114,13 @@ shaped() {
 for shape in 16:9 4:3 1:2; do
     for of in "$recording --iteration 1" "$tale --iteration 5"; do
         $ESPALIER export $of --aspect $shape >"$work/shaped.svg"
-        check "--aspect $shape gives a picture this shape" shaped "$work/shaped.svg" ${shape%:*} ${shape#*:}
+        check "a picture that is drawn with --aspect $shape has this aspect ratio" shaped "$work/shaped.svg" ${shape%:*} ${shape#*:}
     done
 done
 check "an invalid aspect ratio is refused" fails 1 "such as 16:9" $export --iteration 1 --aspect wide
 check "an aspect ratio that is too wide is refused" fails 1 "such as 16:9" $export --iteration 1 --aspect 100:1
 check "an unknown caption is refused" fails 1 "full, short or none" $export --iteration 1 --caption some
-check "--aspect is refused for a tree as text" fails 1 "are for pictures" $export --iteration 1 --format txt --aspect 16:9
+check "--aspect is refused for a tree that is written as text" fails 1 "are for pictures" $export --iteration 1 --format txt --aspect 16:9
 for option in --aspect --caption; do
     check "espalier-dot refuses $option x" fails 1 "$option takes" "$BUILD/espalier-dot" $option x
 done
@@ -130,7 +130,7 @@ done
 check "a picture in the dark theme differs from one in the light theme" sh -c "! $export --iteration 1 --theme dark | cmp -s - '$work/stdout.svg'"
 $export --iteration 1 -o "$work/tree.png"
 check "a file that ends in .png is a PNG" [ "$(head -c 8 "$work/tree.png" | od -An -tx1)" = " 89 50 4e 47 0d 0a 1a 0a" ]
-check "export reports that standard output is a full disk" sh -c "$export --iteration 1 2>&1 >/dev/full | grep -q 'standard output'"
+check "export reports an error if standard output is a full disk" sh -c "$export --iteration 1 2>&1 >/dev/full | grep -q 'standard output'"
 if command -v script >/dev/null; then
     script -qec "$export --iteration 1 --format png" /dev/null >"$work/terminal" </dev/null
     check "no PNG is written to a terminal" grep -q "not for a terminal" "$work/terminal"

@@ -5,7 +5,7 @@
 
 settings=$($ESPALIER list settings | awk '{ print $1 }')
 flag_of() { echo "--$1" | tr _ -; }
-other_of() { # NAME: prints a value that is not the default
+other_of() { # NAME: prints a value that differs from the default of setting NAME
     case $1 in
     draft_temp) echo 0.7 ;;
     top_p) echo 0.5 ;;

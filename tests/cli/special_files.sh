@@ -1,6 +1,6 @@
 #!/bin/sh
-# A pipe, a folder or a device instead of a regular file must give an error message immediately. The program must never hang,
-# and existing files must stay unchanged.
+# If a pipe, a folder or a device is named instead of a regular file, the program must print an error message immediately. It
+# must never hang, and existing files must stay unchanged.
 . tests/shell.sh
 draft=engine/models/fairytale-draft
 recording=tests/cli/three.esp.jsonl

@@ -1,6 +1,6 @@
 /* emu_control.h - lets a test control the emulator. The emulated plugin exports the functions.
  *
- * Environment variables control the emulator without these functions: ESPALIER_EMU_DEVICES,
+ * The following environment variables also control the emulator: ESPALIER_EMU_DEVICES,
  * ESPALIER_EMU_DRIVER and ESPALIER_EMU_LT (versions), ESPALIER_EMU_MEMORY (bytes),
  * ESPALIER_EMU_NCCL=0 (the machine has no NCCL), ESPALIER_EMU_NODE (bytes of each graph node),
  * ESPALIER_EMU_SMS (multiprocessors), ESPALIER_EMU_SHARED (kilobytes), ESPALIER_EMU_SEED,
@@ -25,13 +25,14 @@ void emu_set_lt(int version);     /* version of cuBLASLt, initially 13; 0 means 
 enum emu_heuristic { EMU_FINDS, EMU_FINDS_NONE, EMU_REFUSES };
 void emu_set_heuristic(enum emu_heuristic answer);
 void emu_set_memory(size_t bytes); /* the device's memory; existing allocations stay valid */
-/* Set the number of multiprocessors (initially 4) and the kilobytes of shared memory that a
- * block can request (initially 227, as on compute capability 9.0). They apply to backends that
- * are opened later. Compute capability 8.0 allows 163 KB; 8.6, 8.9 and 12.0 allow 99. */
+/* These functions set the number of multiprocessors (initially 4) and the kilobytes of shared
+ * memory that a block can request (initially 227, as on compute capability 9.0). The new values
+ * apply to backends that are opened later. Compute capability 8.0 allows 163 KB; 8.6, 8.9 and
+ * 12.0 allow 99 KB. */
 void emu_set_multiprocessors(int count);
 void emu_set_shared(int kilobytes);
-/* Returns the largest shared memory of a block, in bytes, since the last call of this
- * function. */
+/* Returns the maximum number of bytes of shared memory that a block has used since the last
+ * call of this function. */
 size_t emu_shared_peak(void);
 /* Sets how much memory each node of an instantiated graph takes; initially 0. */
 void emu_set_node_bytes(size_t bytes);
@@ -55,8 +56,8 @@ const char *emu_failed_call(void); /* the first call that emu_fail_at() made fai
 /* Returns how many objects the program has not released. Writes their names to `text`. */
 int emu_leaks(char *text, size_t bytes);
 
-/* Return how many kernels have run since the program began, and how often the host has
- * waited for work that had not finished. */
+/* These functions return how many kernels have run since the program began, and how often the
+ * host has waited for work that had not finished. */
 long emu_kernels_run(void), emu_waits_made(void);
 
 /* Counts bank conflicts of shared memory (emu_banks.cpp). emu_count_banks(true) starts counting

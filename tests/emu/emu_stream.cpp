@@ -32,7 +32,7 @@ struct CUgraphExec_st {
 static size_t node_bytes;
 
 struct CUstream_st {
-    bool blocking = true; /* it and the default stream wait for each other */
+    bool blocking = true; /* true: this stream and the default stream wait for each other */
     int device = emu_current_device();
     std::deque<work> queue;
     std::unique_ptr<CUgraph_st> capture; /* the graph that is being captured, or NULL */
@@ -325,7 +325,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     std::shared_ptr<record> last = event->last;
     if (!last)
         return cudaSuccess;
-    if (last->captured) /* only the same stream may wait; its work is in order anyway */
+    if (last->captured) /* only the stream of the event can wait, and its work is in order */
         return emu_result(last->stream == s ? cudaSuccess : cudaErrorStreamCaptureUnsupported);
     return emu_result(emu_enqueue(stream, [last] { await(*last); }));
 }

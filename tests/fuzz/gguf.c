@@ -24,7 +24,7 @@ static void read_value(const struct esp_gguf_value *value)
     volatile char last;
     for (uint64_t i = 0; i < value->count && i < MOST_READ; i++)
         esp_gguf_number(value, i);
-    FUZZ_REQUIRE(isnan(esp_gguf_number(value, value->count)), "no element follows the last");
+    FUZZ_REQUIRE(isnan(esp_gguf_number(value, value->count)), "no element follows the last one");
     for (; esp_gguf_next_text(value, &at, &text); texts++)
         if (text.length > 0)
             last = text.bytes[text.length - 1]; /* the last byte must be readable */
@@ -64,7 +64,7 @@ static void touch(const struct esp_tensor *tensor)
     if (row) {
         esp_tensor_read_row(tensor, 0, row);
         esp_tensor_read_row(tensor, tensor->rows - 1, row);
-        FUZZ_REQUIRE(!tensor->source->failed, "all of a tensor can be read");
+        FUZZ_REQUIRE(!tensor->source->failed, "the rows of a tensor can be read");
     }
     free(row);
 }

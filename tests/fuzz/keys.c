@@ -65,7 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     if (length == 0 || length > MOST)
         return 0;
-    static struct seen seen; /* what clicks act on; `state` is always all zeros */
+    static struct seen seen; /* clicks change seen.ui; seen.state is always all zeros */
     struct esp_decoder decoder = {
         .user = &seen, .key = take_key, .pasted = take_paste, .mouse = take_click};
     size_t piece = bytes[0] ? bytes[0] : length;

@@ -43,7 +43,7 @@ static void write_dot(Agraph_t *graph)
 
 static void write_svg(Agraph_t *graph, double aspect)
 {
-    static GVC_t *context; /* made only once, because making it takes long */
+    static GVC_t *context; /* created only once, because creating a context takes long */
     char *text = NULL;
     unsigned size = 0;
     if (!context)

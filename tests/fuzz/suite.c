@@ -11,7 +11,7 @@
 #include "viz/safe.h"
 
 enum {
-    MOST_CASES = 400 /* only this many cases get figures; more would test nothing new */
+    MOST_CASES = 400 /* only this many cases get results; more would test nothing new */
 };
 
 static void give_figures(struct cli_suite_plan *plan, const cJSON *figures)

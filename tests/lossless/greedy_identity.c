@@ -5,7 +5,7 @@
  * texts in exact mode. On a GPU (ESPALIER_CUDA_PLUGIN names its plugin), it is tested with all
  * prompts. On the emulator, it is tested with one prompt and few tokens.
  *
- * The short form has six prompts (under sanitizers two) and fewer tokens.
+ * The short form has fewer tokens, and six prompts, or two prompts under sanitizers.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -50,7 +50,7 @@ answers() { sed -n '/> And the queen/,/^├/p' "$1" | sed 's/^│\([^│]*\).*/\
 answers "$work/screen" >"$work/one"
 answers "$work/again" >"$work/other"
 check ":regenerate writes another answer" sh -c "! cmp -s '$work/one' '$work/other' && test -s '$work/other'"
-check ":edit takes the last turn back" sh -c "! grep -q '^│ > And the queen' '$work/edited'"
+check ":edit removes the last turn from the text" sh -c "! grep -q '^│ > And the queen' '$work/edited'"
 check ":edit puts the last turn into the input line" shown "$work/edited" '^> And the queen?'
 check "a changed prompt can be sent" shown "$work/fox" '^│ > And the fox?'
 check "the turn before the edited turn is unchanged" shown "$work/fox" '^│ > Who was the king?'

@@ -103,8 +103,8 @@ static struct esp_model *open_mtp(const char *folder)
 /* If the number of threads is CUDA, the CUDA backend is used. */
 enum { CUDA = -1, EMULATED_NODES = 24 };
 
-/* Memory of the matrices that this test quantises, at most MOST_QUANTISED of them. It is freed
- * after the engine is closed. */
+/* These pointers hold the memory of the matrices that this test quantises. There are at most
+ * MOST_QUANTISED such matrices. Their memory is freed after the engine is closed. */
 enum { MOST_QUANTISED = 64 };
 static void *quantised[MOST_QUANTISED];
 static int quantised_count;
@@ -385,7 +385,7 @@ static void compute_outputs(struct esp_backend *cpu, void *user, float *out, int
     close_models(&e);
 }
 
-/* Adds the squared differences to one sum, and the squares of the reference to another sum. */
+/* Adds the squared differences to *error, and the squares of the reference to *norm. */
 static void compare_row(const struct esp_model_desc *d, const struct reference *want,
                         const struct computed *got, int row, double *error, double *norm)
 {
@@ -467,7 +467,7 @@ EACH_ISA(every_kind_of_head_matches_the_reference)
 }
 
 /* A GGUF file has the heads of recurrent states in a different order from the original file. It
- * has whole norm weights, not norm weights minus 1. */
+ * stores the norm weights themselves, not the norm weights minus 1. */
 TEST(an_mtp_layer_in_a_gguf_file_matches_the_reference)
 {
     check_head("mtp-qwen3-5.gguf", false);

@@ -372,8 +372,8 @@ TEST(dynatree_depth_follows_the_cost_of_a_layer)
 
 /* ---------------------------------------------------- the program that the authors released */
 
-/* The state of the authors' class TreeSpeculativeGeneratorV2AdaptiveV3. The two functions below
- * are methods of this class. */
+/* Holds the state of the authors' class TreeSpeculativeGeneratorV2AdaptiveV3. The two functions
+ * below are methods of this class. */
 struct released {
     double history[10];
     int length;

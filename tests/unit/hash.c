@@ -103,7 +103,7 @@ TEST(colliding_keys_do_not_make_a_map_slow)
 }
 
 /* Returns true if an earlier version puts this token in the first of 65536 slots. That version
- * hashed tokens by a product with the golden ratio. */
+ * multiplied tokens by the golden ratio to hash them. */
 static bool collides(uint32_t token)
 {
     return ((token * 0x9e3779b97f4a7c15u) >> 20 & 0xffff) == 0;

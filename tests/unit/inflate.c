@@ -1,6 +1,7 @@
-/* inflate.c - tests that an enlarged model computes the same as the original. For every small
- * model of tests/vectors/logits, the logits must be equal. The enlarged built-in target must
- * continue a text with the same tokens. If an enlargement is refused, it must leave no file.
+/* inflate.c - tests that an enlarged model gives the same results as the original model. For
+ * every small model of tests/vectors/logits, the logits must be equal. The enlarged built-in
+ * target must continue a text with the same tokens. If an enlargement is refused, it must leave
+ * no file.
  */
 #include <dirent.h>
 #include <limits.h>

@@ -1,6 +1,6 @@
 /* Tests selectors. A selector must give the output of the trained network, also after it was
- * written to a file and read again. Each damaged file must give an error message. Features must
- * have the documented meaning. */
+ * written to a file and read again. Opening a damaged file must give an error message. Features
+ * must have the documented meaning. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

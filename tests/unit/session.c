@@ -586,7 +586,7 @@ TEST(measuring_the_baseline_does_not_change_the_text)
 
 /* ------------------------------------------------------------------ times */
 
-/* A copy of the toy backend. Tests replace some of its operations. */
+/* This is a copy of the toy backend's operations. Tests replace some of them. */
 static struct esp_backend_ops changed;
 
 static void open_changed(void)

@@ -1,5 +1,5 @@
-/* Tests the tidy layout with trees of every shape. The promises of viz/tidy.h are checked on
- * the cells that boxes and edges cover. */
+/* Tests the tidy layout with trees of every shape. The test finds the cells that boxes and
+ * edges cover, and checks that these cells are as viz/tidy.h promises. */
 #include "viz/tidy.h"
 
 #include <stdlib.h>

@@ -87,8 +87,8 @@ static void end_command(struct esp_app *app)
     app->prompt = NULL;
 }
 
-/* Replaces the text of the input line. Adds the previous text to the history, so the user gets
- * it back with Up. */
+/* Replaces the text of the input line. Adds the previous text to the history. The key Up brings
+ * it back. */
 static void put_line(struct esp_app *app, const char *line)
 {
     char *typed = strdup(esp_input_text(app->input));
@@ -114,7 +114,8 @@ static void take_line(struct esp_app *app)
     control->requests.line = NULL;
 }
 
-/* Goes to the next match of the search. Reports its number and how many matches there are. */
+/* Goes to the next match of the search. Reports which match this is, and how many matches there
+ * are. */
 static void find(struct esp_app *app, int pane, int step)
 {
     const char *what = app->control.ui.look.search;

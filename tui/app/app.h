@@ -29,7 +29,7 @@ struct esp_app {
     int asked;      /* 1 + the first token of the last score request; 0: none yet */
     int scored;     /* all tokens before this index have a score or were already requested */
     int interrupts; /* how many times in a row C-c was pressed */
-    double page_drawn; /* time at which a page was last drawn, by esp_clock() */
+    double page_drawn; /* time of esp_clock() at which a page was last drawn */
     bool suspend;      /* asks the caller to suspend the program */
     bool redraw;       /* asks the caller to send the whole screen again */
 };

@@ -135,7 +135,8 @@ static void offer_values(int flag, struct esp_choices *choices)
         esp_choices_offer(choices, "none", "no draft model");
         esp_choices_offer(
             choices, "auto",
-            "mtp if the target has it, otherwise self if it is likely to be faster");
+            "mtp if the target has an MTP layer, otherwise self if self is likely to be "
+            "faster");
         esp_complete_model(NULL, choices);
         return;
     case CLI_FLAG_target:

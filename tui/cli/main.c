@@ -1,7 +1,7 @@
 /* main.c - runs the subcommand that the user names. Without a name, opens the terminal
  * interface.
  *
- * A command fails if standard output cannot be written.
+ * A command fails if it cannot write to standard output.
  */
 #include <fcntl.h>
 #include <locale.h>

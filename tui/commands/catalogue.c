@@ -100,7 +100,7 @@ char **esp_catalogue_help(bool replay)
         "\nPrompts\n"
         "  Enter submits the line as a prompt; on an empty line it continues the text.\n"
         "  A prompt starts a new paragraph; with a leading space it continues the line.\n"
-        "  A line that starts with : is a command, one with / a search; /SETTING VALUE means "
+        "  : starts a command, and / starts a search; but /SETTING VALUE means "
         ":SETTING VALUE.\n"
         "  C-j or M-Enter starts a new line; C-x C-e opens your editor; Esc stops the "
         "generation.\n"
@@ -114,7 +114,7 @@ char **esp_catalogue_help(bool replay)
         "  bold with a mark: accepted      dim with a cross: rejected      dashed: cut, not "
         "verified\n"
         "In a comparison\n"
-        "  two trees from the same place in the text; below the text, the iterations of each\n"
+        "  two trees that start at the same position; below the text, each side's iterations\n"
         "  Left Right: to the next iteration of either side      PgUp PgDn: to the next "
         "common start\n\n";
     char *all = NULL;

@@ -1,8 +1,8 @@
 /* prompts.c - see prompts.h.
  *
  * A prompt is identified by the number of tokens before it. For the next prompt, this is the
- * length of the text. While a request to shorten the text is not completed, it is the length
- * that the text will have, control->prompts.kept.
+ * length of the text. While a request to shorten the text is pending, this number is the length
+ * that the text will have (control->prompts.kept).
  */
 #include "tui/commands/prompts.h"
 

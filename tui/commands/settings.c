@@ -177,7 +177,7 @@ static void limit_threads(struct esp_control *control, int *threads)
 }
 
 /* Sets an engine option. If models are already loaded, loads them again with the new value. The
- * value "0" means auto. If the value is a text, the options store a pointer to `value`. */
+ * value "0" means auto. If the value is a string, the options store a pointer to `value`. */
 static int set_option(struct esp_control *control, const char *key, const char *value,
                       char *err, size_t errlen)
 {
@@ -283,7 +283,8 @@ static void complete_draft(struct esp_choices *choices)
     esp_choices_offer(choices, "self", "a quantised copy of the target");
     esp_choices_offer(choices, "none", "no draft model");
     esp_choices_offer(choices, "auto",
-                      "mtp if the target has it, otherwise self if it is likely to be faster");
+                      "mtp if the target has an MTP layer, otherwise self if self is likely to "
+                      "be faster");
     esp_complete_path(true, choices);
     esp_complete_model(NULL, choices);
 }
@@ -390,8 +391,8 @@ static const struct esp_setting settings[] = {
          ESP_SETTING_PROMPT, .set = set_pace, .get = get_pace},
     {"theme", "NAME|FILE", "the colours", ESP_SETTING_INTERFACE, .set = set_theme,
      TEXT(settings.theme_name), .complete = complete_theme},
-    {"layout", "beside|stacked", "the tree beside the text or below it", ESP_SETTING_INTERFACE,
-     FIELD(either, ui.layout.stacked, 0, 1)},
+    {"layout", "beside|stacked", "where the tree is shown: beside the text or below it",
+     ESP_SETTING_INTERFACE, FIELD(either, ui.layout.stacked, 0, 1)},
     {"tree", "indented|right", "how trees are drawn: as indented rows, or growing to the right",
      ESP_SETTING_INTERFACE, FIELD(either, ui.look.grows_right, 0, 1)},
     {"heat", "off|surprisal|entropy|rank|origin",

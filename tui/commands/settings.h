@@ -28,7 +28,8 @@ struct esp_setting {
     /* Writes the value in the form that `set` reads. If this function is NULL, the value of the
      * field, engine option or session setting is written. */
     void (*get)(const struct esp_control *control, char *value, size_t size);
-    size_t text; /* if `get` is NULL: offset of the value's text in struct esp_control, or 0 */
+    size_t text; /* if `get` is NULL: offset in struct esp_control of a string that is the
+                    value; 0: there is no such string */
     /* Adds completions of a word. choices->before has the part of the value before the word. If
      * this function is NULL, the lower-case words of `values` are offered. */
     void (*complete)(struct esp_choices *choices);

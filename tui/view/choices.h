@@ -1,4 +1,4 @@
-/* choices.h - a list of completions of the word at the cursor. */
+/* choices.h - stores a list of completions of the word at the cursor. */
 #ifndef ESP_CHOICES_H
 #define ESP_CHOICES_H
 
@@ -8,7 +8,7 @@ struct esp_choice {
     const char *text, *summary; /* summary can be NULL */
 };
 
-/* A list of completions, which owns the texts of its entries. */
+/* Holds a list of completions. The list owns the strings of its entries. */
 struct esp_choices {
     /* `word` is the word to complete. `before` is the part of the line before it. */
     const char *before, *word;
@@ -17,7 +17,7 @@ struct esp_choices {
     char append; /* character to put after a completed word; '\0': none */
 };
 
-/* Adds a completion and copies its texts. Does nothing if the list is full. */
+/* Adds a completion and copies its strings. Does nothing if the list is full. */
 void esp_choices_add(struct esp_choices *choices, const char *text, const char *summary);
 void esp_choices_clear(struct esp_choices *choices);
 

@@ -30,7 +30,7 @@ enum {
 /* Says which part of a side's run is visible at a given time of the race. */
 struct view {
     int steps, tokens, written, all;
-    double seconds; /* time on the side's own clock; stops at its end */
+    double seconds; /* time on the side's own clock, which stops when the side has finished */
     bool over;
 };
 
@@ -162,7 +162,7 @@ static void draw_below(struct esp_canvas *canvas, struct esp_race *race, const s
         draw_progress(canvas, 0, width, v, tokens);
         snprintf(text, sizeof text, "%s",
                  race->recorded ? "both sides at their recorded times, without pauses"
-                                : "left: decodes now; right: decoded before, alone, and is "
+                                : "left decodes now; right was decoded before, alone, and is "
                                   "shown by its own clock");
     }
     struct esp_view lines =

@@ -24,32 +24,32 @@
 
 struct retired;
 
-/* The second session of a comparison. */
+/* Holds the second session of a comparison. */
 struct esp_second {
     struct esp_compare compare;      /* compare.second is NULL while nothing is compared */
     char drafter[256], verifier[96]; /* as the user typed them; verifier "": the default */
     bool differed;                   /* the user has been told that the texts differ */
 };
 
-/* A recording of the session. If it is zero-initialised, nothing is recorded. */
+/* Describes the recording of the session. In a zero-initialised struct, nothing is recorded. */
 struct esp_session_recording {
     struct esp_recorder *recorder;
     char path[PATH_MAX];
-    bool stepped; /* the previous iteration ran in step mode */
+    bool stepped; /* true: the previous iteration ran in step mode */
 };
 
-/* The data for storing the session in the library of kept sessions. */
+/* Holds the data for storing the session in the library of kept sessions. */
 struct esp_keeping {
     struct esp_keeper *keeper;             /* NULL before the first ESP_COMMAND_KEEP */
     _Atomic(struct esp_keeper *) settling; /* the same keeper, for the UI thread */
     struct esp_recording_header header;
     int generation, generations; /* number of the current generation and of the next */
-    bool begun;                  /* the keeper knows the current generation */
+    bool begun;                  /* true: the keeper knows the current generation */
 };
 
 enum { ESP_MOST_CONTINUATIONS = ESP_LIKELY };
 
-/* One of several continuations of a text that are generated in turns. */
+/* Describes one of several continuations of a text, which are generated in turns. */
 struct esp_continuation {
     struct esp_text_token *text; /* (count) the whole text with the continuation */
     int count, capacity;
@@ -59,17 +59,17 @@ struct esp_continuation {
     int left;       /* number of tokens left to generate; 0: it has ended */
 };
 
-/* All continuations that are generated in turns. */
+/* Holds all continuations that are generated in turns. */
 struct esp_continuations {
     struct esp_continuation each[ESP_MOST_CONTINUATIONS]; /* (count) */
-    int count;                                            /* 0 while none are generated */
-    int now;  /* index of the continuation that has the turn */
-    int turn; /* length of its text when its turn began */
+    int count; /* number of continuations; 0 while none are generated */
+    int now;   /* index of the continuation that is being generated */
+    int turn;  /* length of this continuation's text when its turn began */
 };
 
 struct esp_worker {
     pthread_t thread;
-    atomic_bool ended; /* the thread has done all its work */
+    atomic_bool ended; /* true: the thread has done all its work */
     struct esp_mailbox mailbox;
     struct esp_reporter report;
 
@@ -83,10 +83,10 @@ struct esp_worker {
     struct esp_session_recording record;
     struct esp_keeping keeping;
     struct esp_continuations continuations;
-    bool quiet;  /* events of the session are neither recorded nor shown */
-    bool hidden; /* events of the session are recorded but not shown */
+    bool quiet;  /* true: events of the session are neither recorded nor shown */
+    bool hidden; /* true: events of the session are recorded but not shown */
     double progress;
-    double asked; /* when the user was last told that a rank does not answer */
+    double asked; /* time at which the user was last told that a rank does not answer */
 };
 
 /* Answers a command, for example with ESP_TELL(worker, ERROR, "%s", err). */
@@ -95,14 +95,14 @@ struct esp_worker {
 
 /* ---- worker_events.c */
 
-/* The observer (esp_observer) of the session. `user` is the worker. */
+/* This is the observer (esp_observer) of the session. `user` is the worker. */
 void esp_worker_observe(void *user, const struct esp_event *event);
-/* The observer (esp_observer) of the compared session. `user` is the worker. */
+/* This is the observer (esp_observer) of the compared session. `user` is the worker. */
 void esp_worker_observe_second(void *user, const struct esp_event *event);
-/* The function `patient` of struct esp_engine_options. Tells the user that a rank does not
- * answer. After that, the key that stops a generation ends the rank. */
+/* This is the function `patient` of struct esp_engine_options. It tells the user that a rank
+ * does not answer. After that, the key that stops a generation ends the rank. */
 bool esp_worker_is_patient(void *user, int rank, int ranks, double seconds);
-/* The progress function (esp_progress) of the engine. `user` is the worker. */
+/* This is the progress function (esp_progress) of the engine. `user` is the worker. */
 bool esp_worker_progress(void *user, const char *what, size_t done, size_t total);
 
 /* ---- worker_record.c */

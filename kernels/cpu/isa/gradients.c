@@ -96,7 +96,8 @@ static void weighted_sum(const struct esp_tree_attention *a, const float *weight
         }
 }
 
-/* Turns the scores of a row into weights, which are 0 for keys that the row does not see. */
+/* Turns the scores of a row into weights. The weight of a key is 0 if the row does not attend
+ * to the key. */
 static void weigh(const struct esp_tree_attention *a, int row, float *score)
 {
     const size_t width = (size_t)a->keys + (size_t)a->extras;
@@ -242,8 +243,8 @@ static void swiglu_backward(float *gate, float *up, const float *d_out, int n)
 
 /* ------------------------------------------------------------------ losses */
 
-/* Sums for computing the loss of a row, -sum t log q (struct esp_soft_loss). x are the draft's
- * logits. sum_up() computes these sums, and replaces each x by e^(x - top). */
+/* Holds the sums from which the loss of a row is computed: -sum t log q (struct esp_soft_loss).
+ * x are the draft's logits. sum_up() computes these sums, and writes e^(x - top) to each x. */
 struct sums {
     double cross, entropy; /* sum p (x - top); sum p log p */
     double total;          /* sum e^(x - top) */

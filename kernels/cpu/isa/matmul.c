@@ -1,7 +1,7 @@
 /* matmul.c - computes matrix products with float weights. These products take nearly all of the
  * time of a pass.
  *
- * One output is one chain of fused multiply-adds over the inputs in order, starting from the
+ * Each output is a chain of fused multiply-adds over the inputs in order, starting from the
  * bias. One loop over the inputs computes a tile, which has rows * panels * 32 such chains in
  * registers. The chains are independent, so the shape of the tile changes only the speed. For
  * the same reason a row's result does not depend on its batch.
@@ -13,8 +13,8 @@
  */
 #include "kernels/cpu/isa/parts.h"
 
-/* The largest shapes of tiles. A tile has at most TILE_ROWS rows. If it has m rows, it has at
- * most TILE_PANELS(m) panels. */
+/* These constants limit the shapes of tiles. A tile has at most TILE_ROWS rows. If it has m
+ * rows, it has at most TILE_PANELS(m) panels. */
 #if ESP_SIMD == 3
 enum { TILE_ROWS = 12 };
 #define TILE_PANELS(m) ((m) <= 2 ? 4 : (m) <= 6 ? 2 : 1)

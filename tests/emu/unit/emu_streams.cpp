@@ -38,8 +38,8 @@ static __global__ void take_struct(struct with_address a, float *out)
     *out = a.data ? a.data[a.n] : 0.0f;
 }
 
-/* Two streams, pinned memory and a device array of 64 floats for a test. The destructor
- * releases them. */
+/* Holds two streams, pinned memory and a device array of 64 floats for a test. The destructor
+ * releases all of them. */
 struct scene {
     cudaStream_t a = nullptr, b = nullptr;
     float *host = nullptr, *device = nullptr;

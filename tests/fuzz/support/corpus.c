@@ -63,8 +63,8 @@ int main(int argc, char **argv)
     const char *tests = getenv("ESPALIER_TESTS");
     struct dirent **inputs = NULL;
     int passed = 0, failed = 0;
-    /* This process makes the folder for all inputs. So the folder is removed even if an input
-     * crashes. */
+    /* This process makes the folder for all inputs, and removes it when it exits. So the folder
+     * is removed even if the process of an input crashes. */
     fuzz_folder();
     for (int i = 1; i < argc; i++)
         passes(argv[i]) ? passed++ : failed++;

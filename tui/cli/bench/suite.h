@@ -21,7 +21,7 @@
 #include "tui/cli/bench/prompt_list.h"
 #include "tui/cli/bench/result_table.h"
 
-/* Each constant is the maximum number of what its comment names. */
+/* Each constant is a limit. Its comment says what the constant limits. */
 enum {
     SUITE_WORD = 256,   /* bytes of a word, NUL included */
     SUITE_KEYS = 4,     /* keys that vary together, in one 'vary' line */
@@ -34,7 +34,7 @@ enum {
     SUITE_SHOWN = 8, /* pivots or plots */
 };
 
-/* Labels of the rows with which the other rows are compared. */
+/* Defines the labels of the rows with which all other rows are compared. */
 #define SUITE_PLAIN "plain decoding"
 #define SUITE_CHAIN "best chain"
 
@@ -51,14 +51,15 @@ struct cli_suite_choice {
     char spec[SUITE_WORD]; /* {..} lists several values, $KEY is the value of a varied key */
     char label[SUITE_WORD];
     char with[SUITE_WORD]; /* settings only of this choice, "KEY=VALUE,..", or "" */
-    bool best;             /* only the best of several configurations is shown */
+    bool best;             /* true: only the best of several configurations is shown */
 };
 
 struct cli_suite {
     char name[SUITE_WORD], path[PATH_MAX], prompts[PATH_MAX];
     char title[SUITE_WORD], source[SUITE_WORD], target[PATH_MAX];
-    int most_prompts, max_nodes; /* 0: use all prompts, or the engine's default */
-    int ranks;                   /* 0: use --ranks; without --ranks there are none */
+    int most_prompts; /* maximum number of prompts; 0: all prompts */
+    int max_nodes;    /* maximum number of nodes; 0: the engine's default */
+    int ranks;        /* number of ranks; 0: as --ranks says, or no ranks */
     const struct cli_suite_measure *measure;
     struct cli_vary vary[SUITE_VARIES];
     int varies;
@@ -77,7 +78,7 @@ struct cli_suite {
     int pivots, plots;
     char best_by[SUITE_WORD]; /* the best candidate has the best value in this column */
     bool by_category, no_chain;
-    bool counts; /* show only columns that do not depend on the machine */
+    bool counts; /* true: show only columns that do not depend on the machine */
 };
 
 /* Reads the suite `name`. A name that contains a '/' or ends in ".suite" is the path of a file.
@@ -153,7 +154,7 @@ const char *cli_suite_category(const struct cli_suite_plan *plan, int index);
  * prompt, or if the prompt has another category. */
 const cJSON *cli_suite_figures(const struct cli_suite_plan *plan, const struct cli_case *c,
                                int prompt, const char *category);
-/* Returns the case of a row, or its best case if there are several. Returns NULL if none was
+/* Returns the case of a row, or its best case if there are several. Returns NULL if no case was
  * run. */
 const struct cli_case *cli_suite_best(const struct cli_suite_plan *plan, int row,
                                       const char *category);
@@ -175,8 +176,8 @@ struct cli_suite_run {
 
 struct cli_suite_measure {
     const char *name;
-    bool alone;    /* every run is a separate process, with its own engine */
-    bool baseline; /* also measures plain decoding and chains */
+    bool alone;    /* true: every run is a separate process, with its own engine */
+    bool baseline; /* true: plain decoding and chains are also measured */
     /* Runs the case and sets `figures`. Returns 0 or a negative status with a message. */
     int (*run)(struct cli_suite_run *run);
     /* Fills an empty table. If this is NULL, the table has a line for each row of the plan,

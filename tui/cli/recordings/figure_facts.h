@@ -1,5 +1,5 @@
-/* figure_facts.h - collects the data of a recording that a figure of an iteration needs, in
- * addition to the event of the iteration. */
+/* figure_facts.h - collects the data for drawing a figure of an iteration. Besides the event of
+ * the iteration, a figure needs other data of the recording, such as the text so far. */
 #ifndef ESP_CLI_FIGURE_FACTS_H
 #define ESP_CLI_FIGURE_FACTS_H
 

@@ -81,12 +81,12 @@ static void say_unknown(char *text, size_t size, const struct esp_shown *s)
              s->look->token == 0 ? "Nothing precedes the first token, so it has no probability."
              : s->state->has_branches
                  ? "The target has not judged it yet."
-                 : "The recording does not have the target's other tokens.");
+                 : "The recording does not contain the alternatives to this token.");
 }
 
-/* The layout of the rows that show the alternatives. */
+/* Describes the layout of the rows that show the alternatives. */
 struct rows {
-    int first, shown; /* the first shown alternative; number of shown alternatives */
+    int first, shown; /* first: first shown alternative. shown: number of shown alternatives */
     int y, label, bar;
 };
 
