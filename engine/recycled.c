@@ -166,7 +166,7 @@ static void load(struct esp_recycled *r)
     if (there && (length < 0 || !take(r, bytes, (size_t)length))) {
         esp_user_path(path, sizeof path, ESP_USER_STATE, r->file);
         snprintf(r->notice, sizeof r->notice,
-                 "%.200s is damaged, so no tokens are recycled from earlier runs; the file "
+                 "%.180s is damaged, so no tokens are recycled from earlier runs; the file "
                  "is replaced when the session ends",
                  path);
     }
