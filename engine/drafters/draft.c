@@ -94,8 +94,8 @@ void esp_draft_begin(struct esp_draft *d)
         d->q_row[i] = -1;
 }
 
-/* Records that expanding `node` writes this row of q. Starts a separate sequence of random
- * numbers for the draws below the node. */
+/* Records that the pass that expands `node` writes row `row` of q. Starts a separate sequence
+ * of random numbers for the draws below the node. */
 static void give_row(struct esp_draft *d, int node, int row)
 {
     struct esp_node_draws *draws = &d->work->draws[row];
@@ -105,7 +105,7 @@ static void give_row(struct esp_draft *d, int node, int row)
     draws->rng = esp_rng_split(d->work->rng);
 }
 
-/* Ends the timing of a pass and starts the timing of the next one. */
+/* Ends the timing of a pass and starts the timing of the next pass. */
 static void lap(struct esp_draft *d)
 {
     struct esp_draft_work *w = d->work;
@@ -207,8 +207,8 @@ int esp_draft_expand_root(struct esp_draft *d, bool before)
     struct esp_kv_cache *c = w->cache;
     const int count = before ? 2 : 1, first = d->text_length - count;
     const struct esp_step step = {d->sampling, 1, d->top_token, d->top_q, ESP_NOW};
-    const bool behind = before && w->scratch; /* the batch has the root first, then the token
-                                                 before it */
+    const bool behind = before && w->scratch; /* the root comes first in the batch, and then
+                                                 the token before the root */
     const int32_t all[3] = {d->capacity, 0, d->capacity}, *rows = all + (!before || behind);
     if (!c || !d->context || first < 0 || d->expanded > 0)
         return ESP_E_ARGUMENT;
@@ -330,7 +330,7 @@ int esp_draft_expand(struct esp_draft *d, const int32_t *nodes, int count, int k
     int status = nodes[0] == 0 ? run_root(d, &step) : run_nodes(d, nodes, count, &step);
     w->model_seconds += esp_clock() - start;
     if (status == ESP_OK && nodes[0] == 0)
-        /* From now on, the rows of the cache must not move. */
+        /* Nodes refer to rows of the cache, so these rows must not move from now on. */
         status = esp_kv_cache_make_room(w->cache, d->capacity - 1);
     if (status < 0)
         return status;

@@ -1,4 +1,4 @@
-/* grow.c - grows a tree by a layer rule (esp_draft_grow) or by a path rule (esp_draft_paths).
+/* grow.c - grows a tree with a layer rule (esp_draft_grow) or a path rule (esp_draft_paths).
  *
  * Both rules take one draft pass per depth. Nodes that are left out are recorded with the
  * reason.
@@ -217,7 +217,8 @@ static int draw_paths(struct esp_draft *d, const struct esp_path_rule *rule)
         if (draws == 0)
             return ESP_OK;
         int nodes = list_once(d, parents, draws, d->work->frontier);
-        const bool expanded = level == 0 && d->expanded > 0; /* after esp_draft_expand_root() */
+        /* esp_draft_expand_root() may have expanded the root already. */
+        const bool expanded = level == 0 && d->expanded > 0;
         int status = expanded ? (int)ESP_OK : esp_draft_expand(d, d->work->frontier, nodes, 0);
         if (status == ESP_OK)
             status = esp_draft_draw(d, parents, draws, ESP_DRAW_IID, end);

@@ -23,8 +23,8 @@ enum { TARGET_STATES = 3 }; /* number of the target's states that an EAGLE-3 hea
     ESP_MODEL(fc, "fc.weight", HIDDEN, FC, ALWAYS),                                            \
         ESP_MODEL(fc_bias, "fc.bias", HIDDEN, ONE, IF_STORED),                                 \
         ESP_MODEL(embedding, "embed_tokens.weight", VOCABULARY, HIDDEN, IF_STORED)
-/* These macros name the norms before the matrix fc: one norm for its whole input, or one norm
- * for each of the target's states. */
+/* The tensor names of the norms before the matrix fc. A head has one norm for the whole input
+ * of fc, or one norm for each of the target's states. */
 #define FC_NORM "input_norm.weight"
 #define FC_NORMS(i) "fc_norm." #i ".weight"
 #define EAGLE3_TENSORS                                                                         \
@@ -56,7 +56,7 @@ static const struct esp_family eagle3_family = {
     .tensors = eagle3_tensors,
 };
 
-/* The library speculators gives other names to some of these tensors. */
+/* In the library speculators, some of these tensors have different names. */
 static const char speculators_norm[] = "layers.0.hidden_norm.weight";
 
 static const struct esp_tensor_rule speculators_tensors[] = {
@@ -150,8 +150,8 @@ static bool is_true(const struct esp_json *json, const char *keys)
     return cJSON_IsTrue(esp_json_find(json->root, keys, NULL, NULL));
 }
 
-/* Sets which states of the target a head reads. State N is the input of layer N. If config.json
- * has no list of states, or an empty one, the head reads the usual states. */
+/* Sets which states of the target a head reads. State N is the input of layer N. If the list in
+ * config.json is missing or empty, the head keeps the default states. */
 static int read_states(struct esp_model *head, const struct esp_json *json)
 {
     const cJSON *list =

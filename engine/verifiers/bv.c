@@ -3,7 +3,7 @@
  * Along the path x_1..x_L, let w_0 = 1 and w_i = min(1, w_(i-1) p(x_i) / q(x_i)). Length L is
  * accepted with probability h_L = w_L. Length i < L is accepted with probability h_i = S / (S +
  * 1 - w_i), where S is the sum of (w_i p - q)+ after x_i. tau is the largest length that is
- * accepted. Lengths are tested from L down, so tau is the first accepted one. The next token
+ * accepted. Lengths are tested from L down, so tau is the first accepted length. The next token
  * comes from p if tau = L, and from norm((w_tau p - q)+) otherwise. If a node has several
  * children, the path follows the first one.
  */

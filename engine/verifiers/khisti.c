@@ -101,9 +101,9 @@ static void make_plan(struct plan *plan, const double *p_mass, const double *q_m
     }
 }
 
-/* The tournament has been narrowed to classes a + 1..b of the order, which happens with
- * probability `left`. Within these classes, G = left * (remaining distribution) + (constant +
- * slope Q). */
+/* A range of classes to which the tournament has been narrowed: classes a + 1..b of the order.
+ * `left` is the probability of this. Within these classes, G = left * (remaining distribution)
+ * + (constant + slope Q). */
 struct stretch {
     int a, b;
     double left, constant, slope;

@@ -6,9 +6,8 @@
  * that child (delayed-tree-expansion, alg. 2).
  *
  * With one child per node, the token drawn after a rejection is never the rejected child. So
- * the first rejection ends the path, as in speculative sampling (Leviathan et al. 2023, Chen et
- * al. 2023).
- * Speculative sampling has the name `naive` (delayed-tree-expansion, sec. 3.1).
+ * the first rejection ends the path. This is speculative sampling (Leviathan et al. 2023, Chen
+ * et al. 2023), which has the name `naive` in delayed-tree-expansion, sec. 3.1.
  */
 #include <math.h>
 
