@@ -1,8 +1,8 @@
 /* draft.c - runs batched passes of the draft model over a growing tree, and draws children from
  * the results.
  *
- * In these files, the text means the committed tokens: the prompt and the output so far. Its
- * last token is the root.
+ * In the files of this folder, "the text" means the committed tokens: the prompt and the output
+ * so far. The last token of the text is the root.
  *
  * The draft model's KV cache has one row for each token of the text, then one row for each
  * expanded node in the order of the passes: node u is in row q_row[u] - 1 after the text. A
@@ -16,10 +16,10 @@
  * output. A seed gives the same text on every backend, provided that the probabilities are the
  * same.
  *
- * A draft head (target_features.h) reads a hidden state with each token: for a token of the
- * text, the target's state; for a node of the tree, the head's own state at the parent. If a
- * node is accepted, its cache row therefore cannot be kept. It is computed again from the
- * target's state, together with the next root.
+ * A draft head (target_features.h) reads a hidden state with each token. For a token of the
+ * text, this is the target's state. For a node of the tree, it is the head's own state at the
+ * parent. Therefore the cache row of an accepted node cannot be kept. The row is computed again
+ * from the target's state, together with the next root.
  *
  * If the draft model is a quantised copy of the target, it does not compute the text. Its cache
  * is a view of the target's cache, which has the rows of the text already. The rows that the
@@ -249,7 +249,7 @@ static int place_nodes(struct esp_draft *d, const int32_t *nodes, int count)
         const int row = first - 1 + i, above = d->q_row[node->parent] - 1;
         uint64_t *mask = w->mask + (size_t)row * words;
         if (above >= first - 1 || above < -1)
-            return ESP_E_ARGUMENT; /* a drafter must expand a node after its parent */
+            return ESP_E_ARGUMENT; /* the parent of a node must be expanded before the node */
         if (above < 0)
             memset(mask, 0, bytes);
         else
@@ -298,8 +298,8 @@ static int run_nodes(struct esp_draft *d, const int32_t *nodes, int count,
     return esp_kv_cache_forward(w->cache, &batch);
 }
 
-/* Widens the lists of likeliest tokens from `have` to k entries per node, if the vocabulary has
- * fewer than k tokens. The additional entries get probability 0. */
+/* If the vocabulary has fewer than k tokens, extends each node's list of likeliest tokens from
+ * `have` to k entries. The additional entries get probability 0. */
 static void spread(struct esp_draft *d, int count, int have, int k)
 {
     for (int i = count - 1; i >= 0 && have < k; i--)

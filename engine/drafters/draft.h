@@ -78,9 +78,9 @@ void esp_draft_begin(struct esp_draft *draft);
 /* Ends the iteration's drafting and stops the timing of the last pass. */
 void esp_draft_end(struct esp_draft *draft);
 
-/* Keeps the cache rows of the accepted nodes, path[0..count-1], as far as the draft model has
- * computed them. If `rebuild` is true, drops these rows, so that the next iteration computes
- * them again. */
+/* Keeps the cache rows that the draft model has computed for the accepted nodes,
+ * path[0..count-1]. If `rebuild` is true, drops these rows instead, and the next iteration
+ * computes them again. */
 int esp_draft_commit(struct esp_draft *draft, const int32_t *path, int count, bool rebuild);
 
 #endif

@@ -213,9 +213,9 @@ static int by_value(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Below a node that is not expanded yet, later passes are expected to draft a chain: its first
- * child, the first child of that node, and so on. Adds a bid for each of these passes that is
- * worth its cost. Returns the new number of bids. */
+/* Below a node that is not expanded yet, later passes will probably draft a chain: the node's
+ * first child, the first child of this child, and so on. Adds a bid for each of these passes
+ * that is worth its cost. Returns the new number of bids. */
 static int bid_below(const struct esp_draft *d, const struct state *s, const struct entry *e,
                      struct bid *bids, int count)
 {
@@ -234,8 +234,8 @@ static int bid_below(const struct esp_draft *d, const struct state *s, const str
 
 /* Returns how many entries to draw, including the entries that are drawn already. A drawn node
  * stays in the tree, so later passes cannot use its row. Therefore candidates compete with the
- * nodes that these passes are expected to draft. This matters if the cost of rows rises in
- * steps: a few more rows are then nearly free, but the next one is not. */
+ * nodes that these passes will probably draft. This matters if the cost of rows rises in steps:
+ * then a few more rows are nearly free, but the row after them is not. */
 static int count_drawn(const struct esp_draft *d, const struct state *s)
 {
     const double *verify = s->rate.verify;

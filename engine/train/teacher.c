@@ -208,8 +208,7 @@ static int run_text(struct esp_teacher *t, struct esp_training_sample *l, int fr
 
 /* ------------------------------------------------------------------ trees */
 
-/* Describes trees that grow together. Arrays of shape (count, k) have the nodes of one depth.
- */
+/* Describes trees that grow together. The arrays (count, k) contain the nodes of one depth. */
 struct grove {
     int first, count; /* index of the first root; number of roots */
     int prefix, text; /* number of tokens up to the first root, and up to the last root */
