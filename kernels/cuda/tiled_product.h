@@ -56,7 +56,7 @@ static __device__ __forceinline__ void esp_cuda_leave_sums(float2 *parts,
     }
 }
 
-/* Returns the sums over all warps for one output and one pair of rows of the block. */
+/* Returns the sums over all warps for one output and for both rows of a pair. */
 static __device__ __forceinline__ float2 esp_cuda_collect(const float2 *parts, int height,
                                                           int pairs, int output, int pair)
 {
@@ -115,15 +115,17 @@ template <typename A> struct esp_cuda_variant {
     /* Bytes of the next tile's weights that a persistent block has in flight while it finishes
      * a tile. 0 means that a block is not persistent and computes one tile. */
     int ahead;
-    /* These three are only used for predictions. end_cycles: for how many cycles a block uses
-     * shared memory after its loop. issue and issue_lower: instructions of a warp per KB of
-     * weights (from tests/cuda/sass.py), for a block with all its tiles of 16 outputs and for a
-     * block with one tile fewer. 0 means that instructions are never the limit. */
-    int end_cycles, issue, issue_lower;
+    /* The following members are only used for predictions. */
+    int end_cycles; /* for how many cycles a block uses shared memory after its loop */
+    /* Instructions of a warp per KB of weights (from tests/cuda/sass.py): `issue` for a block
+     * with all its tiles of 16 outputs, `issue_lower` for a block with one tile fewer. 0 means
+     * that instructions are never the limit. */
+    int issue, issue_lower;
 };
 
 /* Returns how many cycles it takes to write the sums of `high` tiles for `width` rows to shared
- * memory and to read them again. Writing 64 numbers takes two cycles, and so does reading. */
+ * memory and to read them again. Writing 64 numbers takes two cycles, and reading them takes
+ * two cycles, too. */
 static constexpr int esp_cuda_end_cycles(int high, int width)
 {
     return ESP_PRODUCT_WARPS * high * width;
@@ -147,8 +149,8 @@ esp_cuda_choose_variant(const struct esp_cuda_backend *backend,
     return best;
 }
 
-/* Returns the number of groups of `width` rows or, with experts, the number of tiles of pairs
- * (experts.h). The second dimension of the grid has this size. */
+/* Returns the size of the second dimension of the grid: the number of groups of `width` rows
+ * or, with experts, the number of tiles of pairs (experts.h). */
 static inline int
 esp_cuda_spans_of(const struct esp_cuda_cache *c, const struct esp_cuda_product *p, int rows,
                   int width)
