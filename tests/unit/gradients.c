@@ -79,8 +79,8 @@ static void run(struct network *n, const struct esp_loss_weights *weights)
     esp_network_backward(&n->network, rows);
 }
 
-/* Returns the slope of the reference's loss along `direction`, which has a number for each
- * parameter. */
+/* Returns the slope of the reference's loss along `direction`. A direction has a number for
+ * each parameter. */
 static double slope(const struct network *n, const double *direction,
                     const struct esp_loss_weights *weights)
 {
@@ -194,8 +194,7 @@ TEST(any_number_of_threads_gives_the_same_bits)
 
 static const char *const names[] = {"generic", "avx2", "avx512", "neon"};
 
-/* Lists the function tables of this processor's instruction sets. The first is the portable
- * one. */
+/* Lists the function tables of this processor's instruction sets, the portable table first. */
 static int tables(const struct esp_cpu_gradients *found[4])
 {
     int count = 0;

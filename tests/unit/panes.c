@@ -102,7 +102,7 @@ static bool sees(const struct esp_tree *tree, int i, int j)
     return false;
 }
 
-/* Every drawing of the mask must show the ancestor relation. */
+/* Every drawing of the mask must show which nodes are ancestors of which nodes. */
 TEST(the_mask_is_the_ancestor_relation)
 {
     static struct esp_node nodes[90];
@@ -211,7 +211,7 @@ TEST(the_tree_explains_its_node)
     const bool once = first && !strstr(first + 1, "first choice is");
     free(text);
     scene_close(&scene);
-    CHECK(once, "only the node pane has the sentence");
+    CHECK(once, "if the node pane is shown, only this pane must have the sentence");
 }
 
 /* Above temperature 0, sentences say that a token was drawn at random. At temperature 0, they
@@ -235,11 +235,11 @@ TEST(sentences_name_random_draws)
     CHECK(!strstr(text, "random"), "%s", text);
     it.seconds[ESP_STAGE_VERIFY] = 0;
     esp_explain_stop(text, sizeof text, &it, ESP_EVENT_STAGE, ESP_STAGE_VERIFY + 1, &tokens);
-    CHECK(!strstr(text, "ms"), "an unknown time is left out: %s", text);
+    CHECK(!strstr(text, "ms"), "an unknown time must be left out: %s", text);
 }
 
-/* Each pass reads the states of recurrent layers. It depends on the text whether the pass also
- * writes them. */
+/* Each pass reads the states of recurrent layers. Whether it also writes them depends on the
+ * text. */
 TEST(step_mode_says_how_often_states_were_read_and_written)
 {
     char text[768] = "";

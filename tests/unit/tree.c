@@ -224,7 +224,8 @@ TEST(a_tree_never_exceeds_its_capacity)
     CHECK(esp_tree_open(&b, 3, err, sizeof err) == ESP_OK);
     for (int i = 0; i < 3; i++)
         CHECK(esp_tree_add(&b, i, i, 0.5) == i + 1);
-    CHECK(esp_tree_add(&b, 0, 9, 0.5) == -1, "a tree of three nodes has no room for a fourth");
+    CHECK(esp_tree_add(&b, 0, 9, 0.5) == -1,
+          "a tree for three nodes must refuse a fourth node");
     int cut = 0;
     while (esp_tree_add_cut(&b, 0, 5, 0.5, ESP_REASON_BUDGET) >= 0)
         cut++;

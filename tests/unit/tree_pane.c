@@ -127,7 +127,7 @@ TEST(a_tree_can_grow_to_the_right_in_plain_glyphs)
     scene_close(&scene);
 }
 
-/* In step mode the tree grows layer by layer. */
+/* In step mode, the tree must grow layer by layer. */
 TEST(a_tree_grows_to_the_right_while_it_is_drafted)
 {
     struct scene scene;
@@ -143,7 +143,8 @@ TEST(a_tree_grows_to_the_right_while_it_is_drafted)
     scene_close(&scene);
 }
 
-/* Some tokens have wide and combining characters, and some are too long for their columns. */
+/* Some tokens have wide or combining characters, and some tokens are too long for their column.
+ */
 TEST(long_and_wide_tokens_are_shortened)
 {
     struct scene scene;

@@ -47,8 +47,8 @@ static const char *get(const struct esp_session *session, const char *key)
 
 /* ------------------------------------------------------------------ pairs */
 
-/* Lists the verifiers that can be used with a drafter, in the table's order, separated by
- * spaces. */
+/* Lists the verifiers that can be used with a drafter, separated by spaces. The order is the
+ * order of the table of verifiers. */
 static const char *allowed(const char *drafter, double temperature)
 {
     static char names[256];
