@@ -1,4 +1,4 @@
-/* export.c - makes the bytes of an exported iteration; see export.h. */
+/* export.c - writes an exported iteration to memory; see export.h. */
 #include "viz/export.h"
 
 #include <stdio.h>
