@@ -213,7 +213,7 @@ static int read_eagle3(struct esp_model *head, struct esp_config *c,
     return status;
 }
 
-/* Sets which biases and norms the layers have: all layers have those of the first layer. */
+/* Sets which biases and norms the layers have. Every layer has the same as the first layer. */
 static void read_layer(struct esp_config *c, const char *layer,
                        const struct esp_stored_set *files)
 {
@@ -307,7 +307,7 @@ int esp_mtp_config(struct esp_config *c, const struct esp_json *json,
 /* ------------------------------------------------------------------ reduced vocabulary */
 
 /* For each row of lm_head, tensor d2t has the row's token id minus the row's index. Tensor t2d
- * has the same information as one flag per token, and is not read. */
+ * is not read, because its flags (one for each token) contain the same information. */
 int esp_draft_head_outputs(struct esp_model *head, char *err, size_t errlen)
 {
     struct esp_model_desc *d = &head->desc;

@@ -48,7 +48,7 @@ static int select_path(struct esp_verify *v)
 
 const struct esp_verifier_ops esp_verifier_bv = {
     .name = "bv",
-    .summary = "block verification: accepts a prefix of one path, decided for the whole path",
+    .summary = "block verification: decides for a whole path which prefix of it is accepted",
     .source = "Sun et al. 2024; delayed-tree-expansion, sec. 3.1",
     .lossless = ESP_DRAW_IID,
     .single_path = true,

@@ -265,7 +265,7 @@ static int branching(const double *p, const double *q, int n, const int32_t *chi
 
 const struct esp_verifier_ops esp_verifier_khisti = {
     .name = "khisti",
-    .summary = "a tournament picks a draft that nearly follows the target; it is then tested",
+    .summary = "pick a draft in a tournament, nearly as the target would, and test this draft",
     .source = "Khisti et al. 2025; delayed-tree-expansion, app. B.5",
     .differs = "the distribution of the picked draft, r, is computed in closed form, and is "
                "optimal up to the width of the classes of p/q. The paper solves a truncated "

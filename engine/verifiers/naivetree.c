@@ -53,7 +53,7 @@ static int branching(const double *p, const double *q, int n, const int32_t *chi
 
 const struct esp_verifier_ops esp_verifier_naivetree = {
     .name = "naivetree",
-    .summary = "test the first draft; if rejected, draw a token, which may be another draft",
+    .summary = "test the first draft; after a rejection, draw a token (maybe another draft)",
     .source = "delayed-tree-expansion, app. B.2",
     .lossless = ESP_DRAW_IID,
     .formula = "min(1, p/q)",

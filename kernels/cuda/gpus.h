@@ -41,8 +41,8 @@ int esp_cuda_open_rank(struct esp_cuda_backend *program, int rank,
                        struct esp_cuda_backend **backend, char *err, size_t errlen);
 void esp_cuda_close_rank(struct esp_cuda_backend *backend);
 
-/* Copies `bytes` bytes of every rank to all other ranks. at[r] is memory on GPU r: (ranks,
- * bytes). GPU r has already written its own bytes there. */
+/* Copies `bytes` bytes of every rank to all other ranks. at[r] is memory of shape (ranks,
+ * bytes) on GPU r, to which GPU r has already written its own bytes. */
 int esp_cuda_all_gather(struct esp_cuda_gpus *gpus, char *const *at, size_t bytes);
 
 /* Returns a description of the part of a model that a rank computes, or NULL if memory runs
@@ -53,8 +53,8 @@ void esp_cuda_part_close(struct esp_cuda_part *part); /* NULL is allowed */
 
 /* Returns the size of c->exchanged. */
 size_t esp_cuda_exchange_need(const struct esp_cuda_cache *c);
-/* Describes an exchange in a pass of `rows` rows. Each rank sends the other ranks the columns
- * of a result that it has computed. */
+/* Describes an exchange in a pass of `rows` rows. Each rank has computed some columns of a
+ * result, and sends them to the other ranks. */
 struct esp_cuda_exchange {
     enum esp_rank_kind kind;
     int rows;

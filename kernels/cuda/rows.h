@@ -61,7 +61,7 @@ int esp_cuda_top_k_at_once(int n, int k);
  * more. */
 size_t esp_cuda_top_k_work(int n);
 
-/* Returns the factor with which softmax.h multiplies logits for this temperature. */
+/* Returns the factor by which softmax.h multiplies logits at this temperature. */
 float esp_cuda_softmax_factor(double temperature);
 
 /* Tells the kernels of softmax and top_k which rows to process, and how. */

@@ -518,8 +518,8 @@ TEST(costs_rise_with_rows_and_single_samples_count_little)
 {
     memset(&costs, 0, sizeof costs);
     CHECK(esp_costs_verify(&costs, 1) == 0 && esp_costs_draft(&costs, 1) == 0);
-    esp_costs_took(&costs, ESP_COST_VERIFY, 1,
-                   5 * ESP_COST_WARM_UP); /* the first pass of a program is ignored */
+    /* The first pass of a program must be ignored. */
+    esp_costs_took(&costs, ESP_COST_VERIFY, 1, 5 * ESP_COST_WARM_UP);
     CHECK(esp_costs_verify(&costs, 1) == 0);
     esp_costs_took(&costs, ESP_COST_VERIFY, 1, 1);
     CHECK(esp_costs_verify(&costs, 1) == 1 && esp_costs_verify(&costs, 9) < 1.5);
@@ -529,16 +529,17 @@ TEST(costs_rise_with_rows_and_single_samples_count_little)
     for (int i = 0; i < 8; i++)
         esp_costs_took(&costs, ESP_COST_VERIFY, 8, 2);
     CHECK(fabs(esp_costs_verify(&costs, 8) - 2) < 0.01, "%g", esp_costs_verify(&costs, 8));
+    /* If 4 rows take longer than 8 rows, the two times must be averaged. */
     for (int i = 0; i < 8; i++)
-        esp_costs_took(&costs, ESP_COST_VERIFY, 4,
-                       3); /* 4 rows take longer than 8, so both sizes are averaged */
+        esp_costs_took(&costs, ESP_COST_VERIFY, 4, 3);
     for (int rows = 2; rows < 2000; rows++)
         CHECK(esp_costs_verify(&costs, rows) >= esp_costs_verify(&costs, rows - 1), "%d", rows);
     costs.relative = 0.25;
     const double one = esp_costs_verify(&costs, 1);
     CHECK(one > 0 && one < 3, "%g", one);
     CHECK(esp_costs_draft(&costs, 1) == 0.25 * one);
-    esp_costs_at(&costs, 5000); /* for longer texts, estimates start from the known costs */
+    /* For longer texts, estimates must start from the known costs. */
+    esp_costs_at(&costs, 5000);
     CHECK(fabs(esp_costs_verify(&costs, 1) - one) < 0.2 * one, "%g",
           esp_costs_verify(&costs, 1));
     esp_costs_took(&costs, ESP_COST_VERIFY, 1, 7);

@@ -96,8 +96,8 @@ static double slope(const struct network *n, const double *direction,
     return (loss[1] - loss[0]) / (2 * h);
 }
 
-/* Checks the gradient of each parameter tensor by the slope of the loss along one direction.
- * The direction is the gradient of the tensor plus a random vector. */
+/* Compares the gradient of each parameter tensor with the slope of the loss along one
+ * direction. The direction is the gradient of the tensor plus a random vector. */
 static void check_slopes(struct network *n, const struct esp_loss_weights *weights)
 {
     const struct esp_parameters *p = &n->network.parameters;

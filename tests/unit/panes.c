@@ -12,7 +12,7 @@
 #include "viz/walk_view.h"
 #include "tests/scene.h"
 
-/* The iterations have different numbers, so that their bars in the chart differ. */
+/* The iterations have different times and counts, so that their bars in the chart differ. */
 TEST(the_timeline_and_the_mask_match_their_golden_screens)
 {
     struct scene scene;
@@ -138,8 +138,7 @@ TEST(the_mask_is_the_ancestor_relation)
     }
 }
 
-/* Compares the sentences about verifiers that sample with the expected sentences and
- * numbers. */
+/* If a verifier samples, sentences must explain its decisions with the right numbers. */
 TEST(sampled_decisions_are_explained)
 {
     char text[160];
@@ -268,8 +267,8 @@ TEST(small_probabilities_are_not_shown_as_0)
     CHECK(strcmp(esp_probability(text, 0), ".00") == 0, "%s", text);
 }
 
-/* For a verifier that samples, the inspector shows formulas beside the numbers, in panes of all
- * sizes. */
+/* For a verifier that samples, the inspector must show formulas beside the numbers, in panes of
+ * all sizes. */
 TEST(the_inspector_shows_the_formulas)
 {
     struct scene scene;

@@ -384,7 +384,7 @@ TEST(the_focus_goes_round)
         esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_NEXT_PANE, 120, 36);
         seen += scene.ui.layout.focused;
     }
-    /* all panes except help, and except the comparison pane because nothing is compared */
+    /* All panes can have the focus, except help and, without a comparison, the compare pane. */
     CHECK(seen == ESP_PANES - 2 && !scene.ui.layout.focused, "%d panes had the focus", seen);
     esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_PREVIOUS_PANE, 120, 36);
     CHECK(scene.ui.layout.focused && scene.ui.layout.current != ESP_PANE_help);

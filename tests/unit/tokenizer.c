@@ -497,8 +497,8 @@ TEST(literal_text_never_becomes_special_tokens)
         int32_t tokens[256];
         const int n = (int)strlen(special);
         snprintf(text, sizeof text, "%sé%s%s%s%s", special, special, special, special, special);
-        /* The literal part begins with "é". It has two whole special tokens as text, and the
-         * third without its last byte. */
+        /* The literal part begins with "é". It contains the text of two special tokens, and of
+         * a third special token without its last byte. */
         const struct esp_span span = {n, n + 2 + 3 * n - 1, 0};
         const struct esp_literals literals = {&span, 1, NULL};
         int count =

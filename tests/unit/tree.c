@@ -183,9 +183,9 @@ static int blocks_as_made(const struct esp_tree *tree)
     return blocks;
 }
 
-/* before[] and after[] are from dyspec, app. C, table 5: the numbers of 32 x 32 blocks in the
- * masks of random trees, before and after depth-first ordering. The other orders are compared,
- * too. */
+/* before[] and after[] are from dyspec, app. C, table 5. They are the numbers of 32 x 32 blocks
+ * in the masks of random trees, before and after depth-first ordering. The test also compares
+ * other orders. */
 TEST(depth_first_orders_leave_fewer_blocks)
 {
     static const double before[] = {36, 135.5, 490.2, 1654.5},

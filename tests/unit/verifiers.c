@@ -322,7 +322,7 @@ TEST(with_one_possible_token_every_verifier_writes_the_greedy_text)
     toy_close(&toy);
 }
 
-/* bad_forward() replaces one logit in each row of the target by this value. */
+/* bad_forward() replaces one logit in each row of the target with this value. */
 static double bad_logit;
 
 static int bad_forward(struct esp_cache *cache, const struct esp_batch *batch)

@@ -74,7 +74,7 @@ struct esp_prompts {
     bool retokenized; /* the text was tokenized again, so prompts cannot be found in it */
 };
 
-/* The settings (settings.h), except those that are stored only in the session or the view. */
+/* The settings (settings.h). Settings that only the session or the view stores are not here. */
 struct esp_interface_settings {
     struct esp_interface_options options;
     char target[1200], draft[1200], backend[32]; /* `options` points to these strings */
@@ -92,7 +92,7 @@ struct esp_interface_settings {
 
 /* A yes-or-no question that waits for a key. The key y runs the command `if_yes`. */
 struct esp_question {
-    char text[256]; /* "" if none */
+    char text[256]; /* "" if there is no question */
     char if_yes[64];
 };
 
@@ -105,12 +105,12 @@ struct esp_typed {
 
 /* Collects the requests of commands and settings to the app, which owns the terminal. */
 struct esp_requests {
-    bool changed;   /* draw the canvas again */
-    bool new_theme; /* show the new theme */
+    bool changed;   /* the canvas must be drawn again */
+    bool new_theme; /* the new theme must be shown */
     bool leaving;
-    bool edit;          /* edit the prompt in an editor */
+    bool edit;          /* the prompt must be opened in an editor */
     char *line;         /* new input line, allocated; NULL means no change */
-    bool line_if_empty; /* set the line only if the input line is empty */
+    bool line_if_empty; /* `line` replaces only an empty input line */
     char *clipboard;    /* (clipboard_length) bytes for the terminal's clipboard, allocated */
     size_t clipboard_length;
     struct esp_export_job *export; /* running export, or NULL */
