@@ -46,7 +46,7 @@ extern "C" {
  * the message says how much memory is needed.
  *
  * ranks, hosts, launcher, ranks-split, ranks-parts, ranks-whole: see espalier-ranks(7). A
- * program that uses them calls esp_is_rank() at its start.
+ * program that uses these options must call esp_is_rank() at its start.
  *
  * exact: on a GPU, results are bit-identical for trees of all sizes, as they always are on the
  * CPU. Exact passes are slower.

@@ -172,7 +172,7 @@ int esp_session_choose_window(const struct esp_session *s,
     return ESP_OK;
 }
 
-/* Returns the window, reduced to what fits in a context of this many tokens. */
+/* Returns the window. If it does not fit in a context of this many tokens, makes it smaller. */
 static struct esp_window within(const struct esp_window *window, int context)
 {
     struct esp_window w = *window;
@@ -252,8 +252,8 @@ int esp_session_open_caches(struct esp_session *s, const struct esp_window *wind
                : open_caches(s, window, err, errlen);
 }
 
-/* Returns how many seconds the models would need to compute the text again, at their speed so
- * far. */
+/* Estimates how many seconds the models need to compute the text again, from the speed of the
+ * prefills so far. */
 static double text_seconds(const struct esp_session *s)
 {
     const struct esp_stats *t = &s->stats;

@@ -102,8 +102,8 @@ static void make_plan(struct plan *plan, const double *p_mass, const double *q_m
 }
 
 /* A range of classes to which the tournament has been narrowed: classes a + 1..b of the order.
- * `left` is the probability of this. Within these classes, G = left * (remaining distribution)
- * + (constant + slope Q). */
+ * `left` is the probability that this happens. Within these classes, G = left * (remaining
+ * distribution) + (constant + slope Q). */
 struct stretch {
     int a, b;
     double left, constant, slope;
