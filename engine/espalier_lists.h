@@ -46,8 +46,8 @@ int esp_backend_probe(const char *name, int device, char *text, size_t size);
 struct esp_param_info {
     const char *name, *type, *help; /* type: "int", "real", "flag", "choice", "text" */
     const char *choices;            /* "a|b|c" for a choice, else NULL */
-    const char *text;               /* default of a text */
-    double minimum, maximum, value; /* range and default; for a choice, an index */
+    const char *text;               /* default of a text parameter */
+    double minimum, maximum, value; /* range and default; a choice has an index as default */
 };
 
 /* Fills in parameter `index` of a drafter or verifier. Returns false past the last parameter,

@@ -1,5 +1,5 @@
-/* session_caches.c - manages a session's matrices of rows and its KV caches, which have the
- * whole text or a window of it.
+/* session_caches.c - manages a session's matrices of rows and its KV caches. The caches contain
+ * the whole text or a window of it.
  *
  * With a window ("StreamingLLM", Xiao et al. 2024), a text can be endless: each token attends
  * only to the first few tokens of the text (the sinks) and to the most recent tokens. This

@@ -187,8 +187,8 @@ static int run_before_root(struct esp_draft *d, struct esp_batch *batch)
     struct esp_kv_cache *c = d->work->cache;
     const int32_t last = d->text_length - 1, positions[2] = {last, last - 1};
     const int32_t tokens[2] = {d->text[last], d->text[last - 1]};
-    const uint64_t mask[2] = {3, 4}; /* bit 0: row last - 1; bit 1: the root; bit 2: the row
-                                        after the root */
+    const uint64_t mask[2] = {3, 4}; /* bit 0: the token before the root; bit 1: the root;
+                                        bit 2: the row after the root */
     batch->tokens = esp_kv_cache_known(c, tokens, 2);
     batch->positions = positions;
     esp_kv_cache_place(c, 0, batch);

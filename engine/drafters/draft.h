@@ -22,8 +22,8 @@ struct esp_node_draws {
     int next, count;
 };
 
-/* The data and the measured times of draft passes. In the sizes of arrays below, `rows` is the
- * tree's capacity + 1. */
+/* Holds the data and the measured times of draft passes. In the sizes of the arrays below,
+ * `rows` is the tree's capacity + 1. */
 struct esp_draft_work {
     struct esp_kv_cache *cache; /* NULL if there is no draft model */
     bool scratch; /* the cache is a view of the target's cache, so its rows are not kept */
@@ -63,7 +63,7 @@ struct esp_draft_work {
     int32_t *unsettled; /* (rows) nodes of the last pass whose confidence is not known yet */
     int unsettled_count;
     int32_t *lacking; /* (rows) nodes that need draws */
-    bool *listed;     /* (record) nodes that list_once() has listed; all false between calls */
+    bool *listed; /* (record) true if list_once() has listed the node; false between calls */
 };
 
 /* Prepares the draft for this tree and allocates all memory that drafting needs. The caller

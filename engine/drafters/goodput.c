@@ -50,7 +50,7 @@ enum { N, RETRIEVAL, RECYCLE };
 enum {
     CHILDREN = 8, /* number of children that are considered for each node */
     DEEPEST = 32,
-    WIDEST = 16, /* maximum nodes expanded per pass */
+    WIDEST = 16, /* maximum number of nodes that a pass expands */
     ENTRIES = 512,
     BIDS = 256,
     KINDS = 4, /* kinds of nodes: the root, and three ranges of acceptance rates (kind_of) */
@@ -128,7 +128,7 @@ static double draft_cost(const struct esp_draft *d, int rows)
 
 /* ------------------------------------------------------------------ probabilities */
 
-/* Returns the acceptance rate after the shift that was learned in this text. */
+/* Shifts an acceptance rate by the shift that was learned in this text. */
 static double shifted(const struct state *s, double rate)
 {
     if (!(rate > 0 && rate < 1))

@@ -168,9 +168,9 @@ int esp_draft_grow(struct esp_draft *d, const struct esp_layer_rule *rule)
 
 /* ------------------------------------------------------------------ independent paths */
 
-/* Lists the parents of the next draws: the last node of every path that continues, `width`
- * times each, until the tree is full. Stores at the last node of each ended path why the path
- * ends. */
+/* Lists the parents of the next draws. These are the last nodes of the paths that continue,
+ * each node `width` times, until the tree is full. In the last node of every other path, stores
+ * why the path ends. */
 static int plan_draws(struct esp_draft *d, const struct esp_path_rule *rule, const int32_t *end,
                       int paths, int level, int room, int32_t *parents)
 {
@@ -190,7 +190,7 @@ static int plan_draws(struct esp_draft *d, const struct esp_path_rule *rule, con
     return n;
 }
 
-/* Lists each of the parents once, in order; returns their number. */
+/* Lists each parent once, in the given order. Returns the number of listed parents. */
 static int list_once(struct esp_draft *d, const int32_t *parents, int count, int32_t *nodes)
 {
     bool *listed = d->work->listed;

@@ -213,7 +213,7 @@ static int read_eagle3(struct esp_model *head, struct esp_config *c,
     return status;
 }
 
-/* Sets which biases and norms the layers have. Every layer has the same as the first layer. */
+/* Sets which biases and norms the layers have. The first layer decides for all layers. */
 static void read_layer(struct esp_config *c, const char *layer,
                        const struct esp_stored_set *files)
 {

@@ -148,8 +148,9 @@ void esp_teacher_close(struct esp_teacher *t)
 /* ------------------------------------------------------------------ passes */
 
 /* Runs the batch in t->tokens and t->positions, and stores the feature of row i at feature[i].
- * t->wanted[i] says where the likeliest tokens after row i and their probabilities go in t->ids
- * and t->values; -1 if they are not needed. `wanted` is the number of rows that need them. */
+ * t->wanted[i] is the row of t->ids and t->values that receives the likeliest tokens after row
+ * i and their probabilities. It is -1 if they are not needed. `wanted` counts the other rows.
+ */
 static int run(struct esp_teacher *t, struct esp_batch *b, int wanted, uint16_t *const *feature)
 {
     const struct esp_backend_ops *ops = t->backend->ops;

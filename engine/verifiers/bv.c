@@ -5,7 +5,7 @@
  * 1 - w_i), where S is the sum of (w_i p - q)+ after x_i. tau is the largest length that is
  * accepted. Lengths are tested from L down, so tau is the first accepted length. The next token
  * comes from p if tau = L, and from norm((w_tau p - q)+) otherwise. If a node has several
- * children, the path follows the first one.
+ * children, the path follows the first child.
  */
 #include "engine/verifiers/verifier.h"
 

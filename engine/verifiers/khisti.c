@@ -24,8 +24,8 @@
  * the same way. Only the side with the highest draft matters, so computing the distribution of
  * the winner, given the drafts, takes only a few steps.
  *
- * Tokens of one ratio class (ratio.h) share a slope. This loses a little acceptance, but the
- * verifier stays exact.
+ * All tokens of a ratio class (ratio.h) have the same slope. This loses a little acceptance,
+ * but the verifier stays exact.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -200,7 +200,7 @@ static int solve(struct esp_verify *v, const struct esp_site *site, struct esp_r
     esp_verify_record(v, site->draws[which], keep[which], u, accepted);
     if (accepted)
         return site->draws[which];
-    (void)left; /* not used: this residual differs in form and is written to the row of p */
+    (void)left; /* not used, because ratio_residual() writes this residual to the row of p */
     status = esp_verify_keep_end(v, site->node);
     return status < 0 ? status
                       : v->ops->ratio_residual(v->p, site->p_row, v->q, site->q_row,

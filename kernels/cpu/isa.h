@@ -31,8 +31,7 @@ struct esp_packed {
     int rows, columns, panels;
     int first;  /* output 0 of this matrix is output `first` of the model's matrix */
     bool pairs; /* packed for tiles: see amx.c */
-    /* Shape: (panels, columns, 32), or (panels, columns / block, fields) for quantised types.
-     */
+    /* Shape: (panels, columns, 32); for quantised types (panels, columns / block, fields). */
     const void *data;
     const float *bias; /* (panels * 32); zeros if the model has no bias here */
     /* For a streamed layer, this is the matrix as its file stores it, and `data` is not set

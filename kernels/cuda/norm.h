@@ -45,8 +45,7 @@ struct esp_cuda_norm_args {
 struct esp_cuda_norm_args esp_cuda_norm_args_of(const struct esp_cuda_cache *c,
                                                 const struct esp_cuda_norm *norm);
 
-/* Holds a row, and the mean and the factor of its norm. operator[] returns normalised values.
- */
+/* Holds a row, its mean and the factor of its norm. operator[] returns normalised values. */
 struct esp_cuda_normed {
     const float *x;
     const float *weight, *bias;
@@ -61,7 +60,7 @@ struct esp_cuda_normed {
 };
 
 /* Computes the mean and the factor of a row. Every thread of the block must call this. For
- * LayerNorm, the variance is computed from the differences to the mean in a second loop over
+ * LayerNorm, the variance is computed from the differences from the mean in a second loop over
  * the row, which is then still in the first-level cache. */
 static __device__ __forceinline__ struct esp_cuda_normed
 esp_cuda_normalise(const float *x, const struct esp_cuda_norm_args &a, float *room)

@@ -2,9 +2,9 @@
  * or probabilities on the device.
  *
  * Each operation has a file with a kernel and a function esp_cuda_NAME(). This function checks
- * the arguments in the same way as cpu/rows.c, copies them to where kernels can read them (to
- * the device or to pinned memory), and launches the kernel. It waits if the caller wants the
- * values now.
+ * the arguments in the same way as cpu/rows.c, copies them to memory that kernels can read (on
+ * the device, or pinned), and launches the kernel. If the caller needs the results now, the
+ * function also waits for them.
  *
  * Results must not depend on how a row is divided among blocks. Comparisons are exact: a value
  * and its index become one integer, a rank (rank.h), and the smallest rank of a set does not

@@ -1,4 +1,4 @@
-/* stream.cu - copies layers of a model that is larger than the device's memory.
+/* stream.cu - copies layers to the device, for a model that is larger than the device's memory.
  *
  * The layers that do not fit are in pinned memory of the host, in the device's layout. Every
  * pass copies them in order to two buffers in turn, on a separate stream. While a layer is

@@ -36,7 +36,7 @@ static __device__ __forceinline__ int esp_cuda_turn(int output, int pairs)
     return high << 2 | (output >> 2 & 1) << 1 | (output >> 3 & 1);
 }
 
-/* Writes the sums of a warp to `parts` (ESP_PRODUCT_WARPS, 16 HIGH, 4 GROUPS). */
+/* Writes the sums of a warp to `parts`, of shape (ESP_PRODUCT_WARPS, 16 HIGH, 4 GROUPS). */
 template <int HIGH, int GROUPS>
 static __device__ __forceinline__ void esp_cuda_leave_sums(float2 *parts,
                                                            const float sum[HIGH][GROUPS][4])
@@ -165,7 +165,8 @@ static struct esp_cuda_cost esp_cuda_cost_of(const struct esp_cuda_product *p,
                                              const struct esp_cuda_variant<A> *v, double matrix,
                                              int tiles, int blocks, int spans, int rows)
 {
-    const double value = esp_dtype_quantised(p->w->dtype) ? 2.25 : 2.0; /* bytes per value */
+    const double value =
+        esp_dtype_quantised(p->w->dtype) ? 2.25 : 2.0; /* bytes per activation */
     const int of_span = rows < v->width ? rows : v->width;
     const int high = v->height / ESP_CUDA_TILE, lower = high > 1 ? high - 1 : 1;
     /* full: number of blocks that compute `high` tiles; the other blocks compute one tile
