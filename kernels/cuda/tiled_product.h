@@ -165,8 +165,8 @@ static struct esp_cuda_cost esp_cuda_cost_of(const struct esp_cuda_product *p,
                                              const struct esp_cuda_variant<A> *v, double matrix,
                                              int tiles, int blocks, int spans, int rows)
 {
-    const double value =
-        esp_dtype_quantised(p->w->dtype) ? 2.25 : 2.0; /* bytes per activation */
+    /* bytes per activation */
+    const double value = esp_dtype_quantised(p->w->dtype) ? 2.25 : 2.0;
     const int of_span = rows < v->width ? rows : v->width;
     const int high = v->height / ESP_CUDA_TILE, lower = high > 1 ? high - 1 : 1;
     /* full: number of blocks that compute `high` tiles; the other blocks compute one tile

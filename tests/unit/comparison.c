@@ -211,7 +211,7 @@ TEST(keys_move_from_iteration_to_iteration)
     compared(&scene, 80, 24, 9);
     esp_ui_act(ui, &scene.state, ESP_ACTION_NEXT_PANE, 80, 24);
     CHECK(ui->layout.focused && ui->layout.current == ESP_PANE_compare,
-          "the comparison pane gets the focus first");
+          "the comparison pane must get the focus first");
     esp_ui_act(ui, &scene.state, ESP_ACTION_LEFT, 80, 24);
     CHECK(ui->look.iteration == 2 && ui->view[ESP_PANE_compare].anchor == 10);
     esp_ui_act(ui, &scene.state, ESP_ACTION_LEFT, 80, 24);
@@ -220,7 +220,7 @@ TEST(keys_move_from_iteration_to_iteration)
     esp_ui_act(ui, &scene.state, ESP_ACTION_PAGE_UP, 80, 24);
     CHECK(ui->look.iteration == 0 && ui->view[ESP_PANE_compare].anchor == 2);
     esp_ui_act(ui, &scene.state, ESP_ACTION_LEFT, 80, 24);
-    CHECK(ui->look.iteration == 0, "the cursor stays at the first iteration");
+    CHECK(ui->look.iteration == 0, "the cursor must stay at the first iteration");
     both_write(&scene, 0);
     esp_ui_act(ui, &scene.state, ESP_ACTION_PAGE_DOWN, 80, 24);
     CHECK(ui->look.iteration == 2);
@@ -229,21 +229,21 @@ TEST(keys_move_from_iteration_to_iteration)
     esp_ui_act(ui, &scene.state, ESP_ACTION_LEFT, 80, 24);
     esp_ui_act(ui, &scene.state, ESP_ACTION_LEAVE_PANE, 80, 24);
     CHECK(ui->look.iteration == -1 && ui->layout.focused,
-          "the first Esc returns to the newest iteration");
+          "the first Esc must return to the newest iteration");
     esp_ui_act(ui, &scene.state, ESP_ACTION_LEAVE_PANE, 80, 24);
     CHECK(!ui->layout.focused);
     esp_ui_act(ui, &scene.state, ESP_ACTION_NEXT_PANE, 80, 24);
     esp_ui_act(ui, &scene.state, ESP_ACTION_HIDE, 80, 24);
     CHECK(esp_ui_layout(ui, 80, 24).pane[ESP_PANE_compare].width == 0,
-          "the comparison pane can be hidden");
+          "it must be possible to hide the comparison pane");
     CHECK(ui->layout.focused && ui->layout.current == ESP_PANE_text,
-          "when a pane is hidden, the text pane gets the focus");
+          "when a pane is hidden, the text pane must get the focus");
     esp_ui_act(ui, &scene.state, ESP_ACTION_LEAVE_PANE, 80, 24);
     CHECK(esp_ui_layout(ui, 80, 24).pane[ESP_PANE_tree].width > 0);
     scene_compare(&scene, "");
     scene_compare(&scene, "ar");
     CHECK(esp_ui_layout(ui, 80, 24).pane[ESP_PANE_compare].width > 0,
-          "a new comparison shows the hidden pane again");
+          "a new comparison must show the hidden pane again");
     scene_close(&scene);
 }
 

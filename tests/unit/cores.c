@@ -73,13 +73,13 @@ TEST(on_intels_hybrid_processors_each_performance_core_counts_once)
     }
     CHECK(best(0, 19) == 6, "%d", best(0, 19));
     CHECK(best(1, 12) == 6,
-          "a core is counted even if the process can use only the core's second thread: %d",
+          "a core must be counted even if the process can use only its second thread: %d",
           best(1, 12));
     CHECK(best(9, 14) == 2, "%d", best(9, 14));
     CHECK(best(12, 19) == 8,
-          "if the process can use only slower cores, all of them are counted: %d",
+          "if the process can use only slower cores, all of them must be counted: %d",
           best(12, 19));
-    CHECK(best(0, 11) == 12, "if all cores are of the same kind, all of them are counted: %d",
+    CHECK(best(0, 11) == 12, "if all cores are of the same kind, all must be counted: %d",
           best(0, 11));
     end();
 }

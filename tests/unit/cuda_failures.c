@@ -536,7 +536,7 @@ TEST(a_driver_that_is_too_old_is_reported)
     CHECK(status == 0 && backend->ops == &esp_backend_cpu && strstr(err, "driver"), "%d, %s",
           status, err);
     backend->ops->close(backend);
-    c.set_driver(0); /* with backend "auto", a missing driver is not reported */
+    c.set_driver(0); /* with backend "auto", a missing driver must not be reported */
     status = esp_backend_open(&backend, "auto", 0, 0, err, sizeof err);
     CHECK(status == 0 && backend->ops == &esp_backend_cpu && !*err, "%d, %s", status, err);
     backend->ops->close(backend);

@@ -46,7 +46,7 @@ TEST(the_timeline_and_the_mask_match_their_golden_screens)
 }
 
 /* The walk is the order in which a pass computes the states of recurrent layers. If the target
- * has such layers, and there is enough room, the mask pane shows the walk beside the mask. */
+ * has such layers, the mask pane must show the walk beside the mask if there is enough room. */
 TEST(the_walk_is_beside_the_mask)
 {
     struct scene scene;
@@ -92,7 +92,7 @@ TEST(a_mask_that_does_not_fit_says_so)
     CHECK(said);
 }
 
-/* Returns whether row j is row i or an ancestor of it. */
+/* Returns whether row j is row i or an ancestor of row i. */
 static bool sees(const struct esp_tree *tree, int i, int j)
 {
     int target = tree->order[j];
@@ -171,8 +171,8 @@ TEST(sampled_decisions_are_explained)
           "%s", text);
 }
 
-/* The zoomed controller pane has charts and the reasons why values changed. One chart also
- * shows the goal of the acceptance rate. */
+/* The zoomed controller pane must show charts and the reasons why values changed. One chart
+ * must also show the goal of the acceptance rate. */
 TEST(the_controller_has_charts)
 {
     struct scene scene;
@@ -196,7 +196,7 @@ TEST(the_controller_has_charts)
     scene_close(&scene);
 }
 
-/* If the node pane is not shown, a sentence under the tree explains the node at the cursor. */
+/* Without the node pane, a sentence under the tree must explain the node at the cursor. */
 TEST(the_tree_explains_its_node)
 {
     struct scene scene;
@@ -213,8 +213,8 @@ TEST(the_tree_explains_its_node)
     CHECK(once, "if the node pane is shown, only this pane must have the sentence");
 }
 
-/* Above temperature 0, sentences say that a token was drawn at random. At temperature 0, they
- * never say so. */
+/* Above temperature 0, sentences must say that a token was drawn at random. At temperature 0,
+ * they must never say so. */
 TEST(sentences_name_random_draws)
 {
     char text[768] = "";

@@ -263,8 +263,8 @@ static void make_distribution(float *p, int n, unsigned long long *state)
         p[i] = (float)(p[i] / sum);
 }
 
-/* Checks that a token can have been drawn from the `n` probabilities `p`, and sets the token's
- * probability to 0. */
+/* Checks that the random number u draws this token from the `n` probabilities `p`. Then sets
+ * the token's probability to 0. */
 static void check_draw(float *p, int n, double u, int32_t token, double value)
 {
     double total = 0, sum = 0;

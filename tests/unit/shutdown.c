@@ -203,8 +203,8 @@ TEST(a_terminal_that_takes_no_output_does_not_block_the_end)
     ended_well(&pty, end_unread(&pty), SIGTERM);
 }
 
-/* When the program has restored the terminal's modes, C-s stops the output, and C-z stops the
- * program. */
+/* When the program has restored the terminal's modes, C-s stops the output and C-z stops the
+ * program. The program must end nevertheless. */
 TEST(stopped_output_does_not_block_the_end)
 {
     for (int i = 0; i < 3; i++) {
@@ -270,8 +270,8 @@ static void type_any(struct pty *pty, unsigned long long *random)
     (void)!write(pty->fd, bytes, count);
 }
 
-/* When the program has restored the terminal's modes, C-c and C-\ end it as they end any
- * program. */
+/* Any key may be pressed while the program ends. When the program has restored the terminal's
+ * modes, C-c and C-\ end the program with a signal, like any other program. */
 TEST(keys_do_no_harm_while_the_program_ends)
 {
     static const char *const environment[] = {"VISUAL=true", NULL};

@@ -361,7 +361,7 @@ TEST(logits_that_are_not_numbers_give_an_error_and_no_token)
                       esp_verifiers[v]->name, status);
                 CHECK(strstr(err, "not a number"), "%s", err);
                 CHECK(session->length == 2 && session->verify.path_length == 0);
-                /* after the failure, the session can continue */
+                /* after the failure, the session must be able to continue */
                 ops.forward = toy_backend.forward;
                 CHECK(esp_session_step(session, err, sizeof err) > 0, "%s", err);
                 esp_session_close(session);
