@@ -38,7 +38,7 @@ int esp_export_of_path(const char *path);
 struct esp_export_options {
     const struct esp_iteration *iteration;
     struct esp_tokens tokens;
-    const char *line; /* JSON, pictures: the line of the iteration, without newline */
+    const char *line; /* for JSON and pictures: the iteration's line, without newline */
     size_t line_length;
     const char *models; /* "target <- draft", for captions; NULL means unknown */
     int format;
@@ -47,7 +47,7 @@ struct esp_export_options {
     int caption; /* pictures: enum esp_caption */
     double aspect; /* pictures: width / height; 0 means any */
     bool ascii;    /* text: ASCII only */
-    int figure;    /* enum esp_figure_kind; ESP_FIGURE_NONE: a picture by espalier-dot */
+    int figure;    /* enum esp_figure_kind; ESP_FIGURE_NONE: espalier-dot draws the tree */
     const struct esp_export_facts *facts; /* for figures; NULL if they are not known */
 };
 

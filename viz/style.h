@@ -62,7 +62,7 @@ enum esp_style {
         ESP_STYLE_COUNT
 };
 
-const char *esp_style_key(int style); /* "confidence-low" */
+const char *esp_style_key(int style); /* such as "confidence-low" */
 int esp_style_attributes(int style);  /* the style's default attributes */
 int esp_style_find(const char *key);  /* -1 if no style has this key */
 

@@ -22,7 +22,7 @@ void esp_reporter_close(struct esp_reporter *report);
 
 /* ---- for the engine thread */
 
-/* Makes the descriptor readable. */
+/* Makes the descriptor readable, which wakes the UI thread. */
 void esp_reporter_wake(struct esp_reporter *report);
 /* Makes the descriptor readable after an iteration. Skips some iterations, because each wake-up
  * takes a processor from the computation. The next wake-up also announces the skipped
