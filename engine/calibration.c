@@ -14,7 +14,7 @@
 
 enum {
     BINS = ESP_CALIBRATION_BINS,
-    PRIOR_TRIES = 4,  /* the prior has the weight of this many tries */
+    PRIOR_TRIES = 4,  /* the prior counts like this many tries */
     REMEMBERED = 512, /* above this number of tries in a bin, old tries decay */
     FILE_SIZE = 16384,
 };
@@ -114,14 +114,14 @@ int esp_calibration_look(struct esp_calibration *c, struct esp_draft *d, double 
         return ESP_OK;
     for (int i = 0; i < c->rows; i++)
         which[i] = i;
-    /* ESP_LATER: this call does not wait for the device. The sums are on the host after the
-     * verifier's first call with ESP_NOW. */
+    /* With ESP_LATER, this call does not wait for the device. The sums arrive on the host with
+     * the verifier's first call with ESP_NOW. */
     return d->work->cache->ops->temper(d->work->q, which, c->rows, 1 / beta, c->mean_log,
                                        c->power_sum, ESP_LATER);
 }
 
-/* Sums over the children of visited nodes. Beta is learned from them. calibration.h defines the
- * slope, the information and s. */
+/* The sums from which beta is learned, over the children of visited nodes. calibration.h
+ * defines the slope, the information and s. */
 struct evidence {
     double slope, information; /* sums over all nodes so far */
     double q, p;               /* sums over the children of the current node */

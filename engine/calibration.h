@@ -42,7 +42,8 @@ struct esp_tally {
 struct esp_calibration {
     double log_beta, information;
     struct esp_tally raw, tempered; /* raw: bins are tenths of q; tempered: tenths of q_beta */
-    struct esp_tally likely; /* bins: log odds of q_beta; when sampling, has only first draws */
+    /* Bins: log odds of q_beta. Above temperature 0, it contains only first draws. */
+    struct esp_tally likely;
     struct esp_tally drawn[ESP_CALIBRATION_DRAWS]; /* bins: tenths of the parent's confidence */
     char key[384], file[64];                       /* key of this state; name of the file */
     bool learned;

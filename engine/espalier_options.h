@@ -24,7 +24,7 @@ extern "C" {
 
 /* Models are folders or files. If `target` is NULL, the built-in pair is used. If `draft` is
  * NULL, the built-in target gets the built-in draft, and any other target gets no draft.
- * `draft` may also be "auto", "none", "mtp" or one of the words of esp_is_own_copy(). */
+ * `draft` can also be "auto", "none", "mtp" or a word that esp_is_own_copy() accepts. */
 #define ESP_ENGINE_MODELS(X)                                                                   \
     X(MODELS, text, target, "target", 0, 0, 0, "MODEL",                                        \
       "target: a folder, a GGUF file or a name of `espalier list models` (default: the "       \
@@ -38,15 +38,15 @@ extern "C" {
     X(DEVICE, text, backend, "backend", 0, 0, 0, "auto|NAME",                                  \
       "compute backend: auto, or one of `espalier list backends`")
 
-/* memory: limit of the memory that the process uses with one session; approximate, and only for
- * the CPU backend. The target's files must not change while the engine exists. gpu-memory:
- * limit of the GPU memory that the models and one session use. Layers of the target that do not
- * fit into this limit, or into the free GPU memory, stay in the computer's memory. If a limit
- * is too small, creating the engine fails with ESP_E_MEMORY, and the message says how much
- * memory is needed.
+/* memory: limit of the memory that the process uses with one session. The limit is approximate,
+ * and works only with the CPU backend. The target's files must not change while the engine
+ * exists. gpu-memory: limit of the GPU memory that the models and one session use. Layers of
+ * the target that do not fit into this limit, or into the free GPU memory, stay in the
+ * computer's memory. If a limit is too small, creating the engine fails with ESP_E_MEMORY, and
+ * the message says how much memory is needed.
  *
  * ranks, hosts, launcher, ranks-split, ranks-parts, ranks-whole: see espalier-ranks(7). A
- * program that uses them calls esp_is_rank() at its start.
+ * program that uses these options must call esp_is_rank() at its start.
  *
  * exact: on a GPU, results are bit-identical for trees of all sizes, as they always are on the
  * CPU. Exact passes are slower.

@@ -23,10 +23,10 @@ struct esp_stats {
     int64_t draft_passes, target_passes;
     int64_t draft_rows; /* number of rows that the draft passes computed */
     /* Statistics of the states of the target's recurrent layers, in passes that verify trees.
-     * All are 0 if the target has no recurrent layers. steps: how often a row updated the state
-     * of a layer. read, written: bytes of states. copies: bytes that would be written if every
-     * row stored a copy of the states. */
-    int64_t state_steps, state_read, state_written, state_copies;
+     * All are 0 if the target has no recurrent layers. */
+    int64_t state_steps;               /* how often a row updated the state of a layer */
+    int64_t state_read, state_written; /* bytes of states that were read and written */
+    int64_t state_copies; /* bytes that would be written if every row stored the states */
     double mean_path_length;
     double tokens_per_iteration;
     double acceptance_rate; /* accepted / drafted, 0 if nothing was drafted */
@@ -35,9 +35,9 @@ struct esp_stats {
     double first_token_seconds; /* time of the prefill and the first iteration together */
     double stage_seconds[ESP_STAGES];
     double exchange_seconds; /* part of stage_seconds; see struct esp_iteration */
-    /* Seconds that draft passes took. The other seconds of the draft stage are the time of
-     * building the tree. On an asynchronous device a pass may still be running when the drafter
-     * continues with the tree. */
+    /* Seconds that draft passes took. The other time of the draft stage is the time in which
+     * the tree was built. On an asynchronous device, a pass can still be running when the
+     * drafter continues with the tree. */
     double draft_pass_seconds;
     double baseline; /* seconds of one plain decoding step; 0 if not measured */
     /* Seconds per token over the last iterations. As in `baseline`, times with interruptions
@@ -49,8 +49,8 @@ struct esp_stats {
      * unknown. */
     double calibration_error_raw, calibration_error;
     size_t peak_bytes;   /* peak memory of the whole process on the host */
-    size_t device_bytes; /* memory taken on the device since the engine was opened; 0 means the
-                            device shares the host's memory */
+    size_t device_bytes; /* memory that was allocated on the device since the engine was opened;
+                            0 means that the device shares the host's memory */
 };
 
 #ifdef __cplusplus

@@ -1,16 +1,17 @@
-/* session_caches.c - manages a session's matrices of rows and its KV caches, which have the
- * whole text or a window of it.
+/* session_caches.c - manages a session's matrices of rows and its KV caches. The caches contain
+ * the whole text or a window of it.
  *
- * With a window ("StreamingLLM", Xiao et al. 2024) a text may be endless: each token sees only
- * the first few tokens of the text (the sinks) and the most recent ones. This changes the
- * output distribution. However, which tokens a token sees depends only on its position, not on
- * the tree, the cache or the drafter. Therefore every drafter gives the same output as
- * plain decoding with the same window. Draft models use the target's window, or the largest
- * that fits in their own context. A quantised copy of the target has no cache: it reads the
- * rows of the target's cache, and writes scratch rows after them.
+ * With a window ("StreamingLLM", Xiao et al. 2024), a text can be endless: each token attends
+ * only to the first few tokens of the text (the sinks) and to the most recent tokens. This
+ * changes the output distribution. However, only the position of a token decides to which
+ * tokens it attends; the tree, the cache and the drafter have no influence. Therefore every
+ * drafter gives the same output as plain decoding with the same window. Draft models use the
+ * target's window, or the largest window that fits in their own context. A quantised copy of
+ * the target has no cache: it reads the rows of the target's cache, and writes scratch rows
+ * after them.
  *
- * Differences from the paper: The window includes the token itself, so that a model must have
- * learned only `sinks` + `window` positions. Tokens of a prompt have windows, too. Keys are not
+ * Differences from the paper: The window includes the token itself. Therefore a model uses no
+ * more than `sinks` + `window` positions. Tokens of a prompt have windows, too. Keys are not
  * rotated again with every token; see kv_cache.h.
  */
 #include <stdio.h>
@@ -21,9 +22,9 @@
 #include "kernels/clock.h"
 #include "kernels/status.h"
 
-enum { SINKS = 4, RECENT = 1020 /* as in the released StreamingLLM: a cache of 1024 */ };
+enum { SINKS = 4, RECENT = 1020 /* StreamingLLM's code has a cache of 1024 rows */ };
 
-/* A limit, in tokens, that no text reaches. */
+/* A number of tokens that no text reaches. */
 enum { ENDLESS = 1 << 30 };
 
 bool esp_session_has_head(const struct esp_session *s)
@@ -59,8 +60,8 @@ static int prefill(struct esp_session *s)
                                      s->length);
     int status = esp_kv_cache_append(&s->target, text + s->target.length,
                                      s->length - 1 - s->target.length, NULL, NULL);
-    const int draft_length = /* number of tokens that fit in the draft model's context;
-                                longer texts get no drafts */
+    const int draft_length = /* number of tokens that fit in the draft model's context; in
+                                longer texts, nothing is drafted */
         esp_kv_cache_most(&s->draft_cache, text, s->length - 1);
     if (status == ESP_OK && !s->set.drafter->without_model && !esp_session_has_copy(s) &&
         s->draft_cache.length < draft_length)
@@ -104,8 +105,8 @@ void esp_session_keep_rows(struct esp_session *s, int count, int computed)
         esp_kv_cache_cut(&s->draft_cache, computed > 0 ? computed - 1 : 0);
     }
     if (count < s->length)
-        s->draft_context.back.length = 0; /* the data from the last iteration belong to the
-                                             removed tokens */
+        s->draft_context.back.length = 0; /* the last iteration's data describe the removed
+                                             tokens */
     s->length = count;
     esp_kv_cache_cut(&s->target, computed);
     esp_kv_cache_cut(&s->draft_cache, computed);
@@ -171,7 +172,7 @@ int esp_session_choose_window(const struct esp_session *s,
     return ESP_OK;
 }
 
-/* Returns the window, reduced to what fits in a context of this many tokens. */
+/* Returns the window. If it does not fit in a context of this many tokens, makes it smaller. */
 static struct esp_window within(const struct esp_window *window, int context)
 {
     struct esp_window w = *window;
@@ -251,8 +252,8 @@ int esp_session_open_caches(struct esp_session *s, const struct esp_window *wind
                : open_caches(s, window, err, errlen);
 }
 
-/* Returns how many seconds the models would need to compute the text again, at their speed so
- * far. */
+/* Estimates how many seconds the models need to compute the text again, from the speed of the
+ * prefills so far. */
 static double text_seconds(const struct esp_session *s)
 {
     const struct esp_stats *t = &s->stats;
@@ -270,8 +271,8 @@ int esp_session_recover(struct esp_session *s, int status)
     if (status != ESP_E_DEVICE || !s->ops->restart_ranks ||
         !s->ops->rank_times(s->engine->backend, &times))
         return status;
-    const bool first = times.starts == s->rank_starts; /* false: another session has restarted
-                                                        * the ranks */
+    const bool first = times.starts == s->rank_starts; /* false if another session has already
+                                                        * restarted the ranks */
     if (first &&
         s->ops->restart_ranks(s->engine->backend, MOST - text_seconds(s), why, sizeof why) < 0)
         return status;

@@ -1,4 +1,4 @@
-/* text_token.h - describes a token of a text and where it came from.
+/* text_token.h - describes a token of a text, and says where the token came from.
  *
  * The index of a recording and the snapshots for the interface store the text in this form.
  */
@@ -14,7 +14,7 @@ enum esp_text_kind {
     ESP_TEXT_DRAFTED, /* the drafter proposed it, and the verifier accepted it */
     ESP_TEXT_BONUS,   /* the target model chose it */
     ESP_TEXT_MARK,    /* a control token that the chat format puts around messages */
-    ESP_TEXT_CHOSEN,  /* the user chose it, or wrote it within an answer, to begin a branch */
+    ESP_TEXT_CHOSEN,  /* the user chose or wrote it to begin a branch in an answer */
 };
 
 struct esp_text_token {
@@ -22,7 +22,7 @@ struct esp_text_token {
     uint8_t kind; /* enum esp_text_kind */
 };
 
-/* Returns the kind of token number `index` among the tokens that an event adds to the text. */
+/* An event adds some tokens to the text. Returns the kind of the token with this index. */
 static inline enum esp_text_kind esp_text_kind_of(const struct esp_event *event, int index)
 {
     const struct esp_iteration *it = event->iteration;

@@ -21,7 +21,7 @@ static bool mask_fits(const struct esp_batch *b)
     return true;
 }
 
-/* Returns whether every entry of `row` (one for each batch row) is the index of a row of
+/* `row` has an entry for each batch row. Returns whether every entry is the index of a row of
  * `rows`. With least = -1, an entry can also be -1, which means "none". */
 static bool rows_fit(const struct esp_batch *b, const struct esp_cache *cache,
                      const struct esp_rows *rows, const int32_t *row, int least)
@@ -85,8 +85,8 @@ static bool window_fits(const struct esp_batch *b, const struct esp_cache *cache
                   w->dropped % ESP_WINDOW_STEP == 0);
 }
 
-/* Returns whether every batch row sees all committed rows of the batch that are not after it.
- * In the cache, these rows must follow the prefix without a gap. */
+/* Returns whether every batch row attends to all committed rows of the batch up to itself. In
+ * the cache, these rows must follow the prefix without a gap. */
 static bool text_fits(const struct esp_batch *b)
 {
     if (b->text == 0)

@@ -1,4 +1,4 @@
-/* batch.h - shared by all backends: checks that a batch fits a cache, lists the rows whose
+/* batch.h - shared by all backends: checks that a batch fits in a cache, lists the rows whose
  * logits are wanted, and computes the batch's draft step. */
 #ifndef ESP_BATCH_H
 #define ESP_BATCH_H
@@ -9,8 +9,8 @@
 extern "C" {
 #endif
 
-/* Returns whether the batch fits a cache of `rows` rows and has at most `max_batch` rows.
- * Checks everything that is used to index memory. */
+/* Returns whether the batch fits in a cache of `rows` rows and has at most `max_batch` rows.
+ * Checks every value that is used as an index into memory. */
 bool esp_batch_fits(const struct esp_batch *batch, const struct esp_cache *cache, int rows,
                     int max_batch);
 

@@ -1,10 +1,10 @@
-/* clock.h - the monotonic clock. */
+/* clock.h - reads the monotonic clock. */
 #ifndef ESP_CLOCK_H
 #define ESP_CLOCK_H
 
 #include <time.h>
 
-/* Returns the seconds since an arbitrary time. */
+/* Returns the number of seconds since a fixed but arbitrary time. */
 static inline double esp_clock(void)
 {
     struct timespec now;

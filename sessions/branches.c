@@ -1,4 +1,4 @@
-/* branches.c - appends to, cuts, lists and compacts the tree of texts; see branches.h. */
+/* branches.c - changes, lists and compacts the tree of texts; see branches.h. */
 #include "sessions/branches.h"
 
 #include <stdio.h>
@@ -92,8 +92,8 @@ void esp_branches_link(struct esp_branches *b, int branch)
         b->branch[own->parent].furthest = own->fork;
 }
 
-/* Starts a branch at the end of the current text. The new branch has no tokens yet. Returns its
- * number, or ESP_E_MEMORY. */
+/* Starts a branch without tokens at the end of the current text. Returns the number of the new
+ * branch, or ESP_E_MEMORY. */
 static int begin(struct esp_branches *b, const char *drafter)
 {
     if (esp_grow(&b->branch, b->count, &b->capacity, sizeof *b->branch) < 0)
@@ -213,7 +213,7 @@ int esp_branches_compact(struct esp_branches *b)
     int *number = malloc(((size_t)b->count + 1) * sizeof *number), kept = 0, before = b->count;
     if (!needed || !number)
         before = 0;
-    /* Children have higher numbers than their parents, so this loop reaches children first. */
+    /* Children have higher numbers than their parents, so this loop visits children first. */
     for (int i = before - 1; i >= 0; i--) {
         needed[i] = needed[i] || !b->branch[i].deleted || b->at.branch == i;
         if (needed[i] && b->branch[i].parent >= 0)

@@ -1,10 +1,10 @@
 /* branches.h - stores the texts of a session as a tree, so that no earlier text is lost.
  *
  * A branch shares the tokens before its fork with its parent, and owns all tokens after the
- * fork. No two branches continue the same text with the same token. If a text is written a
+ * fork. Two branches never continue the same text with the same token. If a text is written a
  * second time, the tokens of the existing branch are used. The current text ends at a place in
  * the tree. Shortening the text only moves this place, so no earlier text is lost. The undo
- * list contains such places.
+ * list contains earlier places.
  *
  * The functions below change only this tree. The esp_session has its own copy of the current
  * text, and the caller must change this copy, too (esp_session_fork).
@@ -18,8 +18,8 @@
 #include "sessions/written.h"
 
 /* Names a text: the first `length` tokens of branch `branch`, including the tokens that the
- * branch shares with its parent. The branch itself owns the last of these tokens. The empty text
- * is {-1, 0}. */
+ * branch shares with its parent. The branch itself owns the last of these tokens. The empty
+ * text is {-1, 0}. */
 struct esp_text_place {
     int branch, length;
 };
@@ -29,7 +29,7 @@ struct esp_branch {
     int fork;                   /* number of tokens shared with the parent */
     struct esp_written *tokens; /* (count) the branch's own tokens */
     int count, capacity;
-    int furthest;     /* the largest `fork` of the branch's children, or 0 without children */
+    int furthest;     /* the largest `fork` of its children, or 0 if it has no children */
     char name[48];    /* given by the user, or "" */
     char drafter[32]; /* name of the drafter that was used when the branch began */
     time_t created;   /* 0 means unknown */
@@ -85,9 +85,9 @@ void esp_branches_text(const struct esp_branches *branches, struct esp_text_plac
 /* Returns token `index` of a text, 0 <= index < place.length. */
 struct esp_written *esp_branches_token(const struct esp_branches *branches,
                                        struct esp_text_place place, int index);
-/* Lists the branches that are not deleted as a tree, depth first. `order` gets their numbers
- * and `depth` their depths; both have room for all branches. Returns the number of listed
- * branches. */
+/* Lists the branches that are not deleted as a tree, depth first. Writes their numbers to
+ * `order` and their depths to `depth`, which have room for all branches. Returns the number of
+ * listed branches. */
 int esp_branches_list(const struct esp_branches *branches, int *order, int *depth);
 /* Forgets which iterations wrote the tokens. Call this before iterations are numbered from 0
  * again. */

@@ -1,4 +1,4 @@
-/* event_fields.c - the tables of a recording's members; see event_fields.h. */
+/* event_fields.c - defines the tables of a recording's members; see event_fields.h. */
 #include "sessions/event_fields.h"
 
 #include <math.h>
@@ -24,7 +24,7 @@
 #define EVENT(field) offsetof(struct esp_event, field)
 #define HEADER(field) offsetof(struct esp_recording_header, field)
 
-/* Each of these macros writes one form of row. `at` is the offset of the field. */
+/* Each of these macros writes a row of a table. `at` is the offset of the field. */
 #define NUMBER(kind, when, name, at, low, high, missing)                                       \
     ESP_FIELD_##kind, when, name, at, low, high, missing, 0, 0, NULL
 #define MEMBER(kind, when, name, at) NUMBER(kind, when, name, at, 0, 0, 0)
@@ -66,7 +66,7 @@ const struct esp_field esp_fields_node[] = {
     {END},
 };
 
-/* A score also has the member `likely` with the likeliest tokens, which has no row here. */
+/* A score also has a member `likely` (the likeliest tokens), which has no row in this table. */
 const struct esp_field esp_fields_score[] = {
     {NUMBER(FLOAT, 0, "p", SCORE(p), 0, ONE, NAN)},
     {NUMBER(FLOAT, 0, "entropy", SCORE(entropy), 0, 64, 0)},
@@ -194,8 +194,8 @@ const struct esp_recorded_type *esp_recorded_type(const char *name, int type)
 {
     static const struct esp_recorded_type types[] = {
         {ESP_EVENT_ITERATION, "iteration", esp_fields_iteration},
-        {ESP_EVENT_PROMPT, "prompt", nothing}, /* a prompt can need several lines, see
-                                                  put_prompt() */
+        {ESP_EVENT_PROMPT, "prompt", nothing}, /* put_prompt() writes its members, because a
+                                                  prompt can need several lines */
         {ESP_EVENT_SETTING, "setting", changed},
         {ESP_EVENT_END, "end", reason},
         {ESP_EVENT_REWIND, "rewind", rewound},

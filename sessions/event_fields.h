@@ -18,7 +18,7 @@ enum esp_member_kind {
     ESP_FIELD_FLOAT, /* a number that is not finite is left out */
     ESP_FIELD_DOUBLE,
     ESP_FIELD_FLAG,     /* bool */
-    ESP_FIELD_TEXT,     /* char[size]; it is only shown, so it may be truncated */
+    ESP_FIELD_TEXT,     /* char[size]; it is only shown, so it can be truncated */
     ESP_FIELD_KEPT,     /* const char *, a text that is valid while the event exists */
     ESP_FIELD_GAUGE,    /* const char *, a name that is valid while the recording exists */
     ESP_FIELD_VERDICT,  /* uint8_t, enum esp_verdict */
@@ -28,8 +28,8 @@ enum esp_member_kind {
     ESP_FIELD_SETTINGS, /* an object with all settings that have no separate member */
     ESP_FIELD_OPEN,     /* begins an object; its members are the rows up to ESP_FIELD_CLOSE */
     ESP_FIELD_CLOSE,
-    ESP_FIELD_MODEL,  /* struct with the members of `of`; left out if its first member is "" */
-    ESP_FIELD_ARRAY,  /* at most `high` structs with the members of `of`; left out if empty */
+    ESP_FIELD_MODEL,  /* a struct described by `of`; left out if its first member is "" */
+    ESP_FIELD_ARRAY,  /* at most `high` structs described by `of`; left out if empty */
     ESP_FIELD_NODES,  /* a pointer to an array of structs; read before all other members */
     ESP_FIELD_TOKEN,  /* the id of a token; the token's text is in the same JSON object */
     ESP_FIELD_TOKENS, /* a pointer to ids of tokens */
@@ -42,7 +42,7 @@ enum esp_member_kind {
 /* Flags that say when a member is written, and whether a line must have it. */
 enum {
     ESP_FIELD_ALWAYS = 1,   /* written even if it has the value `missing` */
-    ESP_FIELD_REQUIRED = 3, /* like ALWAYS, and a line without it is refused */
+    ESP_FIELD_REQUIRED = 3, /* like ALWAYS; in addition, a line without it is refused */
     ESP_FIELD_FORMULA = 4,  /* left out of lines that would be too long */
 };
 
@@ -51,10 +51,10 @@ struct esp_field {
     int when;
     const char *name;
     size_t offset;
-    double low, high;           /* range of a number */
-    double missing;             /* value of a number if its member is missing */
-    size_t size;                /* size of a text in bytes, or of one entry of an array */
-    size_t count;               /* for an array or a pointer: offset of its number of entries */
+    double low, high; /* range of a number */
+    double missing;   /* value of a number if its member is missing */
+    size_t size;      /* size in bytes of a text, or of one entry of an array */
+    size_t count; /* for an array or a pointer: offset of the member that counts its entries */
     const struct esp_field *of; /* for MODEL, ARRAY and NODES: the members of the struct */
 };
 
@@ -74,8 +74,8 @@ struct esp_recorded_type {
     const struct esp_field *fields; /* members of struct esp_event or struct esp_iteration */
 };
 
-/* Returns the type with this name. If `name` is NULL, returns the type with the number `type`.
- * Returns NULL if there is no such type. */
+/* Returns the type of event with this name. If `name` is NULL, returns the type with number
+ * `type`. Returns NULL if there is no such type. */
 const struct esp_recorded_type *esp_recorded_type(const char *name, int type);
 
 /* These lists have the names that recordings use for enumerators. Each list is indexed by the

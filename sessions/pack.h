@@ -16,7 +16,7 @@
 struct esp_pack {
     unsigned char *at; /* (length) the bytes written so far */
     size_t length, capacity;
-    bool failed; /* there was no memory; later calls write nothing */
+    bool failed; /* memory has run out, so later calls write nothing */
 };
 
 /* Makes room for `more` bytes at the end of the buffer. Returns a pointer to this room, or NULL
@@ -135,7 +135,7 @@ static inline float esp_from_float(struct esp_from *f, double least, double most
     return 0;
 }
 
-/* Reads a text. Returns a pointer to its bytes in the record, without a copy. */
+/* Reads a text without copying it. Returns a pointer to its bytes in the record. */
 static inline const char *esp_from_text(struct esp_from *f, size_t *length)
 {
     *length = (size_t)esp_from_number(f, (uint64_t)(f->end - f->at));

@@ -2,9 +2,9 @@
  *
  * The document needs \usepackage{tikz} and no other package, and pdflatex typesets it. ASCII
  * characters with a meaning in TeX are escaped, ligatures are broken up, and accented letters
- * are composed of a letter and an accent. So no encoding or font has to be chosen, and the
- * fonts of any TeX installation suffice (no TS1). Any other character is replaced by the
- * stand-in of safe.h, <U+HEX>.
+ * are composed of a letter and an accent. So the document need not choose an encoding or a
+ * font, and the fonts of any TeX installation suffice (no TS1). safe.h replaces any other
+ * character by <U+HEX>.
  */
 #include "viz/drawing.h"
 
@@ -113,8 +113,7 @@ static void put_character(int c, FILE *file)
         fprintf(file, "\\textless{}U+%04X\\textgreater{}", (unsigned)c);
 }
 
-/* Writes text. A blank at either end or after another blank is written so that TeX keeps it.
- */
+/* Writes text. TeX would drop blanks at both ends and repeated blanks, so they are escaped. */
 static void put_text(const char *text, FILE *file)
 {
     struct esp_safe_unit shown;
@@ -143,8 +142,8 @@ static void put_colour(const char *colour, FILE *file)
     fputs("}\n", file);
 }
 
-/* Defines "#1a7f3c" under the name esp1a7f3c, unless it is already defined. The background
- * is the first colour that is defined. */
+/* Defines a colour such as "#1a7f3c" with the name esp1a7f3c, if it is not defined yet. The
+ * background is the first colour that is defined. */
 static void define(struct esp_drawing *d, const char *colour)
 {
     enum { DEFINED = sizeof d->defined / sizeof *d->defined };
@@ -157,7 +156,7 @@ static void define(struct esp_drawing *d, const char *colour)
     put_colour(colour, d->body);
 }
 
-/* Writes "6 4" as "on 6bp off 4bp". */
+/* Writes a dash pattern: "6 4" becomes "on 6bp off 4bp". */
 static void put_dashes(const char *dashes, FILE *file)
 {
     fputs(",dash pattern=", file);

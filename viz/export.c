@@ -1,4 +1,4 @@
-/* export.c - makes the bytes of an exported iteration; see export.h. */
+/* export.c - writes an exported iteration to memory; see export.h. */
 #include "viz/export.h"
 
 #include <stdio.h>
@@ -104,7 +104,7 @@ static int make_text(const struct esp_export_options *options, char **bytes, siz
 
 /* ------------------------------------------------------------------ JSON and pictures */
 
-/* Writes the iteration's line, with a newline. The line is made safe to show, because a
+/* Writes the iteration's line of JSON, with a newline. The line is made safe to show, because a
  * recording can contain anything. */
 static int make_line(const struct esp_export_options *options, char **bytes, size_t *length)
 {

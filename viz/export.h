@@ -1,4 +1,4 @@
-/* export.h - exports one iteration: as a picture, a text or a line of JSON.
+/* export.h - exports one iteration as a picture, as text or as a line of JSON.
  *
  * The command line exports iterations of a recording; the interface exports the iteration that
  * it shows. JSON is the iteration's line in a recording, and espalier-dot (viz/dot_helper.h)
@@ -32,30 +32,30 @@ enum esp_export_format {
 
 /* Returns the format with this name, which is also its file extension ("svg"), or -1. */
 int esp_export_find(const char *name);
-/* Returns the format for the extension of a path (.tex: tikz), or -1. */
+/* Returns the format for the extension of a path, or -1. ".tex" means tikz. */
 int esp_export_of_path(const char *path);
 
 struct esp_export_options {
     const struct esp_iteration *iteration;
     struct esp_tokens tokens;
-    const char *line; /* JSON, pictures: the line of the iteration, without newline */
+    const char *line; /* for JSON and pictures: the iteration's line, without newline */
     size_t line_length;
     const char *models; /* "target <- draft", for captions; NULL means unknown */
     int format;
     const char *theme; /* pictures: "light" (NULL) or "dark" */
-    int nodes;         /* pictures: maximum number; 0: all; -1: as many as fit on a slide */
-    int caption;       /* pictures: enum esp_caption */
-    double aspect;     /* pictures: width / height; 0 means any */
-    bool ascii;        /* text: ASCII only */
-    int figure;        /* enum esp_figure_kind; ESP_FIGURE_NONE: a picture by espalier-dot */
-    const struct esp_export_facts *facts; /* for figures; NULL means no facts */
+    int nodes;   /* pictures: maximum number of nodes; 0: all; -1: as many as fit on a slide */
+    int caption; /* pictures: enum esp_caption */
+    double aspect; /* pictures: width / height; 0 means any */
+    bool ascii;    /* text: ASCII only */
+    int figure;    /* enum esp_figure_kind; ESP_FIGURE_NONE: espalier-dot draws the tree */
+    const struct esp_export_facts *facts; /* for figures; NULL if they are not known */
 };
 
 /* Data from the recording that figures need in addition to the iteration. */
 struct esp_export_facts {
     int32_t *text; /* (text_count) tokens before the iteration */
     int text_count;
-    double *passes; /* (pass_count) the same as in struct esp_figure */
+    double *passes; /* (pass_count) when each draft pass ended; see struct esp_figure */
     int pass_count;
     char order[24];
 };

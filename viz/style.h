@@ -1,4 +1,4 @@
-/* style.h - the styles of text on the screen. A style stands for what the text means.
+/* style.h - lists the styles of text on the screen. A style says what a text means.
  *
  * Drawing code never names a colour. It names a style, and a theme decides what the style looks
  * like. A style also has default attributes, which a theme can override. So styles differ by
@@ -62,7 +62,7 @@ enum esp_style {
         ESP_STYLE_COUNT
 };
 
-const char *esp_style_key(int style); /* "confidence-low" */
+const char *esp_style_key(int style); /* such as "confidence-low" */
 int esp_style_attributes(int style);  /* the style's default attributes */
 int esp_style_find(const char *key);  /* -1 if no style has this key */
 

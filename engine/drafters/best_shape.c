@@ -1,9 +1,9 @@
 /* best_shape.c - the dynamic program over (nodes, depth, rank); see best_shape.h.
  *
- * The yield of nodes is the expected number of tokens that they add. T(d, n) is the best yield
- * of a tree with at most n nodes and a depth of at most d. C(d, k, n) is the best yield of at
- * most n nodes below one node: its children of rank k or higher, and the nodes below these
- * children.
+ * The yield of a set of nodes is the expected number of tokens that these nodes add. T(d, n) is
+ * the best yield of a tree with at most n nodes and a depth of at most d. C(d, k, n) is the
+ * best yield of at most n nodes below a given node. Only the node's children of rank k or
+ * higher, and the nodes below these children, are allowed.
  *
  *     T(d, n)    = 1 + C(d, 0, n - 1)              T(0, n) = 1
  *     C(d, k, n) = max(0, max over 1 <= j <= n of rate[k] T(d - 1, j) + C(d, k + 1, n - j))

@@ -12,7 +12,8 @@
 
 #include "engine/espalier.h"
 
-enum { ESP_SHAPE_RANKS = 16, ESP_SHAPE_DEPTH = 24 }; /* maximum children, maximum depth */
+/* ESP_SHAPE_RANKS: maximum number of children of a node; ESP_SHAPE_DEPTH: maximum depth. */
+enum { ESP_SHAPE_RANKS = 16, ESP_SHAPE_DEPTH = 24 };
 
 /* A tree in breadth-first order. Node 0 is the root; the children of a node are consecutive.
  */
@@ -27,8 +28,8 @@ struct esp_shape_table {
     /* (remaining depth, rank, remaining nodes): the number of nodes in the subtree of the child
      * of this rank, the child included; 0 means that there is no such child. */
     uint16_t given[ESP_SHAPE_DEPTH + 1][ESP_SHAPE_RANKS][ESP_MAX_NODES + 1];
-    double tree[2][ESP_MAX_NODES + 2];                   /* (depth parity, nodes) values of T */
-    double rest[ESP_SHAPE_RANKS + 1][ESP_MAX_NODES + 1]; /* (rank, nodes) C at one depth */
+    double tree[2][ESP_MAX_NODES + 2]; /* (depth modulo 2, nodes): T at the last two depths */
+    double rest[ESP_SHAPE_RANKS + 1][ESP_MAX_NODES + 1]; /* (rank, nodes): C at one depth */
 };
 
 /* Fills `shape` with the best shape of at most `nodes` nodes (1..ESP_MAX_NODES, without the

@@ -1,8 +1,8 @@
 /* draft.c - runs batched passes of the draft model over a growing tree, and draws children from
  * the results.
  *
- * In these files, the text means the committed tokens: the prompt and the output so far. Its
- * last token is the root.
+ * In the files of this folder, "the text" means the committed tokens: the prompt and the output
+ * so far. The last token of the text is the root.
  *
  * The draft model's KV cache has one row for each token of the text, then one row for each
  * expanded node in the order of the passes: node u is in row q_row[u] - 1 after the text. A
@@ -16,10 +16,10 @@
  * output. A seed gives the same text on every backend, provided that the probabilities are the
  * same.
  *
- * A draft head (target_features.h) reads a hidden state with each token: for a token of the
- * text, the target's state; for a node of the tree, the head's own state at the parent. If a
- * node is accepted, its cache row therefore cannot be kept. It is computed again from the
- * target's state, together with the next root.
+ * A draft head (target_features.h) reads a hidden state with each token. For a token of the
+ * text, this is the target's state. For a node of the tree, it is the head's own state at the
+ * parent. Therefore the cache row of an accepted node cannot be kept. The row is computed again
+ * from the target's state, together with the next root.
  *
  * If the draft model is a quantised copy of the target, it does not compute the text. Its cache
  * is a view of the target's cache, which has the rows of the text already. The rows that the
@@ -94,8 +94,8 @@ void esp_draft_begin(struct esp_draft *d)
         d->q_row[i] = -1;
 }
 
-/* Records that expanding `node` writes this row of q. Starts a separate sequence of random
- * numbers for the draws below the node. */
+/* Records that the pass that expands `node` writes row `row` of q. Starts a separate sequence
+ * of random numbers for the draws below the node. */
 static void give_row(struct esp_draft *d, int node, int row)
 {
     struct esp_node_draws *draws = &d->work->draws[row];
@@ -105,7 +105,7 @@ static void give_row(struct esp_draft *d, int node, int row)
     draws->rng = esp_rng_split(d->work->rng);
 }
 
-/* Ends the timing of a pass and starts the timing of the next one. */
+/* Ends the timing of a pass and starts the timing of the next pass. */
 static void lap(struct esp_draft *d)
 {
     struct esp_draft_work *w = d->work;
@@ -187,8 +187,8 @@ static int run_before_root(struct esp_draft *d, struct esp_batch *batch)
     struct esp_kv_cache *c = d->work->cache;
     const int32_t last = d->text_length - 1, positions[2] = {last, last - 1};
     const int32_t tokens[2] = {d->text[last], d->text[last - 1]};
-    const uint64_t mask[2] = {3, 4}; /* bit 0: row last - 1; bit 1: the root; bit 2: the row
-                                        after the root */
+    const uint64_t mask[2] = {3, 4}; /* bit 0: the token before the root; bit 1: the root;
+                                        bit 2: the row after the root */
     batch->tokens = esp_kv_cache_known(c, tokens, 2);
     batch->positions = positions;
     esp_kv_cache_place(c, 0, batch);
@@ -207,8 +207,8 @@ int esp_draft_expand_root(struct esp_draft *d, bool before)
     struct esp_kv_cache *c = w->cache;
     const int count = before ? 2 : 1, first = d->text_length - count;
     const struct esp_step step = {d->sampling, 1, d->top_token, d->top_q, ESP_NOW};
-    const bool behind = before && w->scratch; /* the batch has the root first, then the token
-                                                 before it */
+    const bool behind = before && w->scratch; /* the root comes first in the batch, and then
+                                                 the token before the root */
     const int32_t all[3] = {d->capacity, 0, d->capacity}, *rows = all + (!before || behind);
     if (!c || !d->context || first < 0 || d->expanded > 0)
         return ESP_E_ARGUMENT;
@@ -249,7 +249,7 @@ static int place_nodes(struct esp_draft *d, const int32_t *nodes, int count)
         const int row = first - 1 + i, above = d->q_row[node->parent] - 1;
         uint64_t *mask = w->mask + (size_t)row * words;
         if (above >= first - 1 || above < -1)
-            return ESP_E_ARGUMENT; /* a drafter must expand a node after its parent */
+            return ESP_E_ARGUMENT; /* the parent of a node must be expanded before the node */
         if (above < 0)
             memset(mask, 0, bytes);
         else
@@ -298,8 +298,8 @@ static int run_nodes(struct esp_draft *d, const int32_t *nodes, int count,
     return esp_kv_cache_forward(w->cache, &batch);
 }
 
-/* Widens the lists of likeliest tokens from `have` to k entries per node, if the vocabulary has
- * fewer than k tokens. The additional entries get probability 0. */
+/* If the vocabulary has fewer than k tokens, extends each node's list of likeliest tokens from
+ * `have` to k entries. The additional entries get probability 0. */
 static void spread(struct esp_draft *d, int count, int have, int k)
 {
     for (int i = count - 1; i >= 0 && have < k; i--)
@@ -330,7 +330,7 @@ int esp_draft_expand(struct esp_draft *d, const int32_t *nodes, int count, int k
     int status = nodes[0] == 0 ? run_root(d, &step) : run_nodes(d, nodes, count, &step);
     w->model_seconds += esp_clock() - start;
     if (status == ESP_OK && nodes[0] == 0)
-        /* From now on, the rows of the cache must not move. */
+        /* Nodes refer to rows of the cache, so these rows must not move from now on. */
         status = esp_kv_cache_make_room(w->cache, d->capacity - 1);
     if (status < 0)
         return status;

@@ -17,13 +17,13 @@ enum { ESP_TIMED_PASSES = 64, ESP_EXCLUDED = 8 };
  * same random number, no matter when it is drawn. */
 struct esp_node_draws {
     struct esp_rng rng;
-    int32_t token[ESP_MAX_DRAWS]; /* -1 means no token is left to draw */
+    int32_t token[ESP_MAX_DRAWS]; /* -1 means that no token is left to draw */
     double value[ESP_MAX_DRAWS];
     int next, count;
 };
 
-/* The data and the measured times of draft passes. In the sizes of arrays below, `rows` is the
- * tree's capacity + 1. */
+/* Holds the data and the measured times of draft passes. In the sizes of the arrays below,
+ * `rows` is the tree's capacity + 1. */
 struct esp_draft_work {
     struct esp_kv_cache *cache; /* NULL if there is no draft model */
     bool scratch; /* the cache is a view of the target's cache, so its rows are not kept */
@@ -37,7 +37,7 @@ struct esp_draft_work {
     void (*layer)(void *user);
     void *user;
 
-    /* These are measured in each iteration. */
+    /* The following members are measured in each iteration. */
     int rows_computed;
     /* For each of the first ESP_TIMED_PASSES passes of the iteration: its number of rows, and
      * the seconds from its start to the start of the next pass. The time of the last pass
@@ -53,7 +53,7 @@ struct esp_draft_work {
     uint64_t *mask;               /* (rows, words) mask rows in order of expansion */
     uint64_t *batch_mask;         /* (rows, words) mask rows of one pass */
     int32_t *tokens, *positions;  /* (rows) tokens and positions of one pass */
-    int32_t *rows;                /* (rows) indices of rows of q, or of the cache */
+    int32_t *rows;                /* (rows) indices of rows of q or of the cache */
     int32_t *above;               /* (rows) the parents' rows of q */
     double *u, *value;            /* (rows, ESP_MAX_DRAWS) random numbers, probabilities */
     int32_t *drawn;               /* (rows, ESP_MAX_DRAWS) drawn tokens */
@@ -63,7 +63,7 @@ struct esp_draft_work {
     int32_t *unsettled; /* (rows) nodes of the last pass whose confidence is not known yet */
     int unsettled_count;
     int32_t *lacking; /* (rows) nodes that need draws */
-    bool *listed;     /* (record) true if a node is in a list; all false between calls */
+    bool *listed; /* (record) true if list_once() has listed the node; false between calls */
 };
 
 /* Prepares the draft for this tree and allocates all memory that drafting needs. The caller
@@ -78,9 +78,9 @@ void esp_draft_begin(struct esp_draft *draft);
 /* Ends the iteration's drafting and stops the timing of the last pass. */
 void esp_draft_end(struct esp_draft *draft);
 
-/* Keeps the cache rows of the accepted nodes, path[0..count-1], as far as the draft model has
- * computed them. If `rebuild` is true, drops these rows, so that the next iteration computes
- * them again. */
+/* Keeps the cache rows that the draft model has computed for the accepted nodes,
+ * path[0..count-1]. If `rebuild` is true, drops these rows instead, and the next iteration
+ * computes them again. */
 int esp_draft_commit(struct esp_draft *draft, const int32_t *path, int count, bool rebuild);
 
 #endif

@@ -8,13 +8,14 @@
  * decides three things:
  *
  *   row    Candidates are taken by decreasing P. Their number n maximises the sum of P minus
- *          lambda verify(n + 1). If several rows together cost as much as one, the sum of their
- *          gains is compared with this cost. Drawn nodes cannot be removed again. Candidates
- *          therefore also compete with the nodes that later passes are expected to draft.
+ *          lambda verify(n + 1). If several rows together cost as much as one row, the sum of
+ *          their gains is compared with this cost. Drawn nodes cannot be removed again.
+ *          Therefore candidates also compete with the nodes that later passes will probably
+ *          draft.
  *   layer  Another draft pass over w nodes runs if the expected gain of their children, minus
  *          the cost of their rows, exceeds lambda draft(w).
- *   plain  A tree may cost no more than drafting has saved (goodput_account.h). If this
- *          balance is too low, nothing is drafted for a while.
+ *   plain  A tree must not cost more time than earlier trees have saved (goodput_account.h). If
+ *          they have saved too little, nothing is drafted for a while.
  *
  * P is the product of the calibrated draft probabilities along the path (calibration.h). The
  * log odds of these probabilities are shifted by a value that follows the draft's success in
@@ -49,17 +50,17 @@ enum { N, RETRIEVAL, RECYCLE };
 enum {
     CHILDREN = 8, /* number of children that are considered for each node */
     DEEPEST = 32,
-    WIDEST = 16, /* maximum nodes expanded per pass */
+    WIDEST = 16, /* maximum number of nodes that a pass expands */
     ENTRIES = 512,
     BIDS = 256,
     KINDS = 4, /* kinds of nodes: the root, and three ranges of acceptance rates (kind_of) */
     RANKS = 4, /* acceptance is learned for this many children of a node */
 };
 
-static const double FADE = 1.0 / 32; /* least weight of the newest iteration in the mean gain */
-/* Mean gain of the draft model's trees that is assumed before the first of them, in tokens. It
- * counts as one iteration. Without it, guesses that are hardly better than nothing would keep
- * the draft model from being tried. */
+static const double FADE = 1.0 / 32; /* minimum weight of the newest gain in the mean gain */
+/* The gain of a tree of the draft model that is assumed before its first tree, in tokens. It
+ * counts like the gain of one iteration. Without this assumption, the draft model would never
+ * be tried if other guesses are available that are hardly better than nothing. */
 static const double HOPED = 1;
 
 static const struct esp_param params[] = {
@@ -91,12 +92,13 @@ struct state {
     double shift;      /* shift of the log odds: how much better the draft is in this text than
                           on average */
     double model_gain; /* mean gain of the draft model's trees over plain decoding, in tokens */
-    int modelled;      /* number of these trees so far */
+    int modelled;      /* number of the draft model's trees so far, at most 64 */
     bool started;
 
-    /* These belong to the current iteration. */
-    double spent;            /* seconds of draft passes */
-    double row, layer, hope; /* gauges: cost of a row and of a pass, and expected tokens */
+    /* The following members describe the current iteration. */
+    double spent; /* seconds of draft passes */
+    /* Gauges: cost of a row, cost of a draft pass, and expected number of tokens. */
+    double row, layer, hope;
     int obtained;
     struct entry entry[ENTRIES]; /* likeliest first */
     int count;
@@ -126,7 +128,7 @@ static double draft_cost(const struct esp_draft *d, int rows)
 
 /* ------------------------------------------------------------------ probabilities */
 
-/* Returns the acceptance rate after the shift that was learned in this text. */
+/* Shifts an acceptance rate by the shift that was learned in this text. */
 static double shifted(const struct state *s, double rate)
 {
     if (!(rate > 0 && rate < 1))
@@ -189,7 +191,7 @@ static void list_children(const struct esp_draft *d, struct state *s, int i, int
             e.rate = left * own;
             left *= 1 - own;
         }
-        e.rate = last = fmin(e.rate, last); /* no likelier than earlier children */
+        e.rate = last = fmin(e.rate, last); /* not higher than the rate of an earlier child */
         e.value = value * e.rate;
         if (k < RANKS)
             s->expected[kind][k] += weight * (usual - s->expected[kind][k]);
@@ -198,7 +200,8 @@ static void list_children(const struct esp_draft *d, struct state *s, int i, int
     }
 }
 
-/* A competitor for a row: a candidate, or a node that a later pass is expected to draft. */
+/* Something that competes for a row: a candidate, or a node that a later pass will probably
+ * draft. */
 struct bid {
     double value; /* P; for a node of a later pass, P minus the cost of that pass */
     bool candidate;
@@ -210,9 +213,9 @@ static int by_value(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Below a node that is not expanded yet, later passes are expected to draft a chain: its first
- * child, the first child of that node, and so on. Adds a bid for each of these passes that is
- * worth its cost. Returns the new number of bids. */
+/* Below a node that is not expanded yet, later passes will probably draft a chain: the node's
+ * first child, the first child of this child, and so on. Adds a bid for each of these passes
+ * that is worth its cost. Returns the new number of bids. */
 static int bid_below(const struct esp_draft *d, const struct state *s, const struct entry *e,
                      struct bid *bids, int count)
 {
@@ -231,8 +234,8 @@ static int bid_below(const struct esp_draft *d, const struct state *s, const str
 
 /* Returns how many entries to draw, including the entries that are drawn already. A drawn node
  * stays in the tree, so later passes cannot use its row. Therefore candidates compete with the
- * nodes that these passes are expected to draft. This matters if the cost of rows rises in
- * steps: a few more rows are then nearly free, but the next one is not. */
+ * nodes that these passes will probably draft. This matters if the cost of rows rises in steps:
+ * then a few more rows are nearly free, but the row after them is not. */
 static int count_drawn(const struct esp_draft *d, const struct state *s)
 {
     const double *verify = s->rate.verify;
@@ -293,9 +296,9 @@ static void took(struct esp_draft *d, struct entry *e, int node)
     d->tree->tree.nodes[node].reason = ESP_REASON_LAYER;
 }
 
-/* Records the node of a draw. From now on, the values of nodes below it use the acceptance rate
- * of the drawn token, not the average rate of such a draw. The values of its siblings do not
- * change. */
+/* Stores the node that was added for a drawn token. From now on, the values of nodes below it
+ * use the acceptance rate of this token instead of the average rate of such draws. The values
+ * of its siblings do not change. */
 static void drew(struct esp_draft *d, const struct state *s, struct entry *e, int node)
 {
     took(d, e, node);
@@ -512,7 +515,7 @@ static void learn_shift(struct state *s, const struct esp_iteration *it)
     static const double step = 0.05, kept = 0.97, most = 2;
     const struct esp_tree *tree = &it->tree;
     s->shift *= kept; /* decays even if nothing was drafted, so that drafting resumes after a
-                       * bad passage */
+                       * passage in which the draft was bad */
     for (int i = 0; i <= it->path_length; i++) {
         int32_t parent = i == 0 ? 0 : it->path[i - 1];
         double above = i == 0 ? 1 : tree->nodes[parent].value, likely = 0;
@@ -540,7 +543,7 @@ static void adapt(struct esp_draft *d, const struct esp_iteration *it)
         return;
     const double seconds = s->spent + s->rate.verify[rows];
     const double saved = tokens - (seconds - s->account.forgiven) / step;
-    s->spent = 0; /* the next iteration drafts nothing if it is at the end of a text */
+    s->spent = 0; /* stays 0 if the next iteration is at the end of a text and drafts nothing */
     esp_rate_learn(&s->rate, tokens, seconds);
     esp_copied_learn(&s->copied, &s->rate, right, saved);
     if (plain)

@@ -1,4 +1,4 @@
-/* grow.c - grows a tree by a layer rule (esp_draft_grow) or by a path rule (esp_draft_paths).
+/* grow.c - grows a tree with a layer rule (esp_draft_grow) or a path rule (esp_draft_paths).
  *
  * Both rules take one draft pass per depth. Nodes that are left out are recorded with the
  * reason.
@@ -168,9 +168,9 @@ int esp_draft_grow(struct esp_draft *d, const struct esp_layer_rule *rule)
 
 /* ------------------------------------------------------------------ independent paths */
 
-/* Lists the parents of the next draws: the last node of every path that continues, `width`
- * times each, until the tree is full. Stores at the last node of each ended path why the path
- * ends. */
+/* Lists the parents of the next draws. These are the last nodes of the paths that continue,
+ * each node `width` times, until the tree is full. In the last node of every other path, stores
+ * why the path ends. */
 static int plan_draws(struct esp_draft *d, const struct esp_path_rule *rule, const int32_t *end,
                       int paths, int level, int room, int32_t *parents)
 {
@@ -190,7 +190,7 @@ static int plan_draws(struct esp_draft *d, const struct esp_path_rule *rule, con
     return n;
 }
 
-/* Lists each of the parents once, in order; returns their number. */
+/* Lists each parent once, in the given order. Returns the number of listed parents. */
 static int list_once(struct esp_draft *d, const int32_t *parents, int count, int32_t *nodes)
 {
     bool *listed = d->work->listed;
@@ -217,7 +217,8 @@ static int draw_paths(struct esp_draft *d, const struct esp_path_rule *rule)
         if (draws == 0)
             return ESP_OK;
         int nodes = list_once(d, parents, draws, d->work->frontier);
-        const bool expanded = level == 0 && d->expanded > 0; /* after esp_draft_expand_root() */
+        /* esp_draft_expand_root() may have expanded the root already. */
+        const bool expanded = level == 0 && d->expanded > 0;
         int status = expanded ? (int)ESP_OK : esp_draft_expand(d, d->work->frontier, nodes, 0);
         if (status == ESP_OK)
             status = esp_draft_draw(d, parents, draws, ESP_DRAW_IID, end);

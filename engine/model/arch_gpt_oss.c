@@ -2,7 +2,7 @@
  * other layer has an attention window. The softmax of attention includes an additional logit
  * for each head.
  *
- * Key names and defaults are those of GptOssConfig in the transformers library. The gate and
+ * Key names and defaults follow GptOssConfig in the transformers library. The gate and
  * up matrices of an expert are the even and odd rows of one tensor. The experts' weights are
  * either MXFP4 or floats. MXFP4 weights are in two tensors, NAME_blocks and NAME_scales, which
  * esp_stored_join_scales() joins. Float matrices are stored transposed.

@@ -23,8 +23,8 @@ enum { TARGET_STATES = 3 }; /* number of the target's states that an EAGLE-3 hea
     ESP_MODEL(fc, "fc.weight", HIDDEN, FC, ALWAYS),                                            \
         ESP_MODEL(fc_bias, "fc.bias", HIDDEN, ONE, IF_STORED),                                 \
         ESP_MODEL(embedding, "embed_tokens.weight", VOCABULARY, HIDDEN, IF_STORED)
-/* These macros name the norms before the matrix fc: one norm for its whole input, or one norm
- * for each of the target's states. */
+/* The tensor names of the norms before the matrix fc. A head has one norm for the whole input
+ * of fc, or one norm for each of the target's states. */
 #define FC_NORM "input_norm.weight"
 #define FC_NORMS(i) "fc_norm." #i ".weight"
 #define EAGLE3_TENSORS                                                                         \
@@ -56,7 +56,7 @@ static const struct esp_family eagle3_family = {
     .tensors = eagle3_tensors,
 };
 
-/* The library speculators gives other names to some of these tensors. */
+/* In the library speculators, some of these tensors have different names. */
 static const char speculators_norm[] = "layers.0.hidden_norm.weight";
 
 static const struct esp_tensor_rule speculators_tensors[] = {
@@ -150,8 +150,8 @@ static bool is_true(const struct esp_json *json, const char *keys)
     return cJSON_IsTrue(esp_json_find(json->root, keys, NULL, NULL));
 }
 
-/* Sets which states of the target a head reads. State N is the input of layer N. If config.json
- * has no list of states, or an empty one, the head reads the usual states. */
+/* Sets which states of the target a head reads. State N is the input of layer N. If the list in
+ * config.json is missing or empty, the head keeps the default states. */
 static int read_states(struct esp_model *head, const struct esp_json *json)
 {
     const cJSON *list =
@@ -213,7 +213,7 @@ static int read_eagle3(struct esp_model *head, struct esp_config *c,
     return status;
 }
 
-/* Sets which biases and norms the layers have: all layers have those of the first layer. */
+/* Sets which biases and norms the layers have. The first layer decides for all layers. */
 static void read_layer(struct esp_config *c, const char *layer,
                        const struct esp_stored_set *files)
 {
@@ -307,7 +307,7 @@ int esp_mtp_config(struct esp_config *c, const struct esp_json *json,
 /* ------------------------------------------------------------------ reduced vocabulary */
 
 /* For each row of lm_head, tensor d2t has the row's token id minus the row's index. Tensor t2d
- * has the same information as one flag per token, and is not read. */
+ * is not read, because its flags (one for each token) contain the same information. */
 int esp_draft_head_outputs(struct esp_model *head, char *err, size_t errlen)
 {
     struct esp_model_desc *d = &head->desc;

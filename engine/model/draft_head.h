@@ -4,7 +4,7 @@
  *
  * The MTP layer of a model ("multi-token prediction": DeepSeek-AI, "DeepSeek-V3", 2024, section
  * 2.2) is a head in the files of its target. It was trained together with the target to predict
- * the token after the next one. It drafts several tokens by reading its own hidden states.
+ * the token after the next token. It drafts several tokens by reading its own hidden states.
  *
  * A head is an esp_model that reads hidden states of its target (enum esp_reads). If the head
  * lacks an embedding or an LM head, it uses the target's embedding or LM head.
@@ -28,8 +28,8 @@ const struct esp_family *esp_draft_head_family(const struct esp_stored_set *file
  * for other folders. Returns ESP_E_UNSUPPORTED for a kind of head that is not supported. */
 int esp_draft_head_unwrap(struct esp_model *model, struct esp_json *json);
 
-/* If `set` has an MTP layer with the tensor names of the library speculators, renames the
- * tensors as in the files of a target. Other sets do not change. */
+/* If `set` has an MTP layer with the tensor names of the library speculators, changes these
+ * names to the names in the files of a target. Does not change any other set. */
 int esp_draft_head_names(struct esp_stored_set *set, char *err, size_t errlen);
 
 /* Completes the configuration of a head from its tensors: its widths, and which biases and
@@ -61,8 +61,8 @@ int esp_draft_head_join(struct esp_model *head, const struct esp_model *target, 
 struct esp_states esp_draft_head_states(const struct esp_model *head,
                                         const struct esp_model *target);
 
-/* Returns which of its own states a head reads for drafted tokens, for which there is no state
- * of the target. */
+/* For a drafted token, the target has no state, so a head reads one of its own states. Returns
+ * which of its states this is. */
 int esp_draft_head_fed_back(const struct esp_model *head);
 
 #endif

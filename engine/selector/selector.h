@@ -1,5 +1,5 @@
-/* selector.h - runs a trained selector, which chooses (K, L1, L2). Also reads and writes the
- * selector's file (delayed-tree-expansion, sec. 6).
+/* selector.h - runs a trained selector, which chooses the shape (K, L1, L2) of a delayed tree
+ * (delayed-tree-expansion, sec. 6). Also reads and writes the selector's file.
  *
  * A selector is for one pair of models, one verifier and one goal. Its file is in the
  * safetensors format, in the folder of the target's weights; its name is
@@ -148,17 +148,17 @@ double esp_selector_tokens(const struct esp_selector *selector,
 int esp_goal_find(const char *name);
 const char *esp_goal_name(enum esp_goal goal);
 
-/* Writes the name of the file for a verifier and a goal. */
+/* Writes the file name of the selector for a verifier and a goal. */
 void esp_selector_file_name(char name[ESP_SELECTOR_NAME], const char *rule, enum esp_goal goal);
 
 /* Reads and prepares the selector for a target (a folder or a GGUF file). The selector's file
  * must have these sources and widths. Returns 0, ESP_E_FILE if there is no file, or another
- * negative status if the file cannot be used; then err says why. */
+ * negative status if the file cannot be used. In this case, err says why. */
 int esp_selector_read(struct esp_selector *selector, const char *target, const char *rule,
                       enum esp_goal goal, uint64_t sources,
                       const struct esp_selector_shape *shape, char *err, size_t errlen);
 
-/* Writes the file. If that fails, an older file stays unchanged. */
+/* Writes a selector to a file. If this fails, an existing file stays unchanged. */
 int esp_selector_write(const struct esp_selector *selector, const char *path, char *err,
                        size_t errlen);
 

@@ -1,10 +1,11 @@
 /* teacher.c - runs a target over texts and trees; see teacher.h.
  *
- * The trees of a few roots grow in the same batches; these trees are called a grove. The text
- * is run up to the grove's last root, then the trees grow. The row of a tree's node sees the
- * text up to the tree's root, the node's ancestors and itself. Then the text continues, and its
- * rows in the KV cache replace the rows of the trees. The cache therefore never has to be
- * shortened. With recurrent layers, shortening would need a copy of their states.
+ * The trees of a few roots grow in the same batches; these trees are called a grove. The target
+ * runs over the text up to the grove's last root, and then the trees grow. A node attends to
+ * the text up to its tree's root, to its ancestors and to itself. Then the target continues
+ * with the text. The rows of the text replace the rows of the trees in the KV cache. Therefore
+ * the cache never has to be shortened, which would need a copy of the states of recurrent
+ * layers.
  */
 #include "engine/train/teacher.h"
 
@@ -147,8 +148,9 @@ void esp_teacher_close(struct esp_teacher *t)
 /* ------------------------------------------------------------------ passes */
 
 /* Runs the batch in t->tokens and t->positions, and stores the feature of row i at feature[i].
- * t->wanted[i] says where the likeliest tokens after row i and their probabilities go in t->ids
- * and t->values; -1 if they are not needed. `wanted` is the number of rows that need them. */
+ * t->wanted[i] is the row of t->ids and t->values that receives the likeliest tokens after row
+ * i and their probabilities. It is -1 if they are not needed. `wanted` counts the other rows.
+ */
 static int run(struct esp_teacher *t, struct esp_batch *b, int wanted, uint16_t *const *feature)
 {
     const struct esp_backend_ops *ops = t->backend->ops;
@@ -179,8 +181,8 @@ static int run(struct esp_teacher *t, struct esp_batch *b, int wanted, uint16_t 
     return status < 0 ? status : ESP_OK;
 }
 
-/* Runs the tokens from..end-1 of the text. After each root, also computes the likeliest next
- * tokens. */
+/* Runs the target over tokens from..end-1 of the text. After each root, also computes the
+ * likeliest next tokens. */
 static int run_text(struct esp_teacher *t, struct esp_training_sample *l, int from, int end)
 {
     const int every = t->shape.every, k = t->shape.k;
@@ -207,12 +209,12 @@ static int run_text(struct esp_teacher *t, struct esp_training_sample *l, int fr
 
 /* ------------------------------------------------------------------ trees */
 
-/* Describes trees that grow together. The arrays (count, k) have the nodes of one depth. */
+/* Describes trees that grow together. The arrays (count, k) contain the nodes of one depth. */
 struct grove {
-    int first, count;        /* index of the first root; number of roots */
-    int prefix, text;        /* number of tokens up to the first root, and up to the last */
+    int first, count; /* index of the first root; number of roots */
+    int prefix, text; /* number of tokens up to the first root, and up to the last root */
     float chance[MOST_ROWS]; /* path probabilities of the nodes at the last depth */
-    /* The nodes of the next depth: tokens, parents, path probabilities. */
+    /* For the nodes of the next depth: their tokens, parents and path probabilities. */
     int32_t next[MOST_ROWS];
     int32_t parent[MOST_ROWS];
     float next_chance[MOST_ROWS];
@@ -223,8 +225,8 @@ static void see(uint64_t *mask, int bit)
     mask[bit / 64] |= (uint64_t)1 << bit % 64;
 }
 
-/* Sets the mask of node `node` of tree `tree`: it sees the text up to its root, its ancestors
- * and itself. Bit 0 is the row after the first root of the grove. */
+/* Sets the mask of node `node` of tree `tree`: the node attends to the text up to its root, to
+ * its ancestors and to itself. Bit 0 is the row after the first root of the grove. */
 static void set_mask(struct esp_teacher *t, const struct esp_training_sample *l,
                      const struct grove *g, int tree, int node, uint64_t *mask)
 {
@@ -238,7 +240,7 @@ static void set_mask(struct esp_teacher *t, const struct esp_training_sample *l,
     }
 }
 
-/* Runs the nodes at one depth (from 1) of all trees of a grove. */
+/* Runs the target over the nodes at one depth (from 1) of all trees of a grove. */
 static int run_depth(struct esp_teacher *t, struct esp_training_sample *l, struct grove *g,
                      int depth)
 {
@@ -265,13 +267,13 @@ static int run_depth(struct esp_teacher *t, struct esp_training_sample *l, struc
     return run(t, &b, last ? 0 : rows, feature);
 }
 
-/* Chooses the nodes of the next depth: of all children of the k nodes at this depth, the k
- * children with the highest path probability. */
+/* Chooses the nodes of the next depth. These are the k children with the highest path
+ * probability among all children of the k nodes at this depth. */
 static void choose_next(const struct esp_teacher *t, struct grove *g, int depth)
 {
     const int k = t->shape.k;
-    int used[MOST_ROWS] = {0}; /* how many children of each node were taken; the likeliest
-                                  children are taken first */
+    int used[MOST_ROWS] = {0}; /* number of children that were taken from each node, the
+                                  likeliest children first */
     for (int i = 0; i < g->count * k; i++) {
         const int tree = i / k;
         int best = -1;
@@ -307,16 +309,16 @@ static int grow(struct esp_teacher *t, struct esp_training_sample *l, struct gro
     return status;
 }
 
-/* Returns the number of trees that grow together (a grove). Their rows must fit in one batch,
- * and so must the text between two groves. The reason is that recurrent layers must know the
- * text before a grove's first root: from their states, or from the inputs that they store. */
+/* Returns the number of trees that grow together (a grove). The rows of these trees must fit in
+ * one batch. The text between two groves must fit, too, because recurrent layers need the text
+ * before a grove's first root: in their states, or in the inputs that they store. */
 static int grove_size(const struct esp_teacher *t, const struct esp_training_sample *l)
 {
     const int nodes = MOST_NODES / l->nodes, texts = MOST_ROWS / t->shape.every;
     return nodes < texts ? nodes : texts > 0 ? texts : 1;
 }
 
-/* Runs the text from token `from` up to the last root of the grove, and grows the trees. */
+/* Runs the target from token `from` to the last root of the grove, and then grows the trees. */
 static int teach_grove(struct esp_teacher *t, struct esp_training_sample *l, struct grove *g,
                        int from)
 {

@@ -1,8 +1,8 @@
 /* teacher.h - runs a target over a text and grows its trees, to make training samples.
  *
- * A draft learns from the target's hidden states after the final norm ("features"), from
- * which the LM head computes the logits. Each token of a text has one feature. TALF also needs
- * trees at some tokens, the roots: the target itself expands the likeliest paths by a beam
+ * A draft learns from the target's hidden states after the final norm ("features"), from which
+ * the LM head computes the logits. Each token of a text has one feature. TALF also needs trees
+ * at some tokens, the roots. There, the target itself expands the likeliest paths with a beam
  * search ("SALF & TALF", section 3.2: EAGLE-2's search, with the target's probabilities). A
  * tree has `k` nodes at each of the depths 1..depth - 1, so a draft needs `depth` passes to
  * follow a path through it, including the pass of the root.
@@ -19,8 +19,9 @@ struct esp_teacher_shape {
     int length; /* number of tokens in a text */
     int hidden; /* hidden size of the target */
     int vocabulary;
-    int every;    /* every n-th token is a root; 0 means no trees */
-    int k, depth; /* k: number of nodes of a tree at each depth; depth: passes along a path */
+    int every; /* every n-th token is a root; 0 means no trees */
+    int k;     /* number of nodes of a tree at each depth */
+    int depth; /* number of draft passes along a path, including the pass of the root */
 };
 
 /* Holds one text with its trees. Node j of root r has the index r * nodes + j. */

@@ -3,9 +3,9 @@
  * Along the path x_1..x_L, let w_0 = 1 and w_i = min(1, w_(i-1) p(x_i) / q(x_i)). Length L is
  * accepted with probability h_L = w_L. Length i < L is accepted with probability h_i = S / (S +
  * 1 - w_i), where S is the sum of (w_i p - q)+ after x_i. tau is the largest length that is
- * accepted. Lengths are tested from L down, so tau is the first accepted one. The next token
+ * accepted. Lengths are tested from L down, so tau is the first accepted length. The next token
  * comes from p if tau = L, and from norm((w_tau p - q)+) otherwise. If a node has several
- * children, the path follows the first one.
+ * children, the path follows the first child.
  */
 #include "engine/verifiers/verifier.h"
 
@@ -48,7 +48,7 @@ static int select_path(struct esp_verify *v)
 
 const struct esp_verifier_ops esp_verifier_bv = {
     .name = "bv",
-    .summary = "block verification: accepts a prefix of one path, decided for the whole path",
+    .summary = "block verification: decides for a whole path which prefix of it is accepted",
     .source = "Sun et al. 2024; delayed-tree-expansion, sec. 3.1",
     .lossless = ESP_DRAW_IID,
     .single_path = true,

@@ -24,8 +24,8 @@
  * the same way. Only the side with the highest draft matters, so computing the distribution of
  * the winner, given the drafts, takes only a few steps.
  *
- * Tokens of one ratio class (ratio.h) share a slope. This loses a little acceptance, but the
- * verifier stays exact.
+ * All tokens of a ratio class (ratio.h) have the same slope. This loses a little acceptance,
+ * but the verifier stays exact.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -101,9 +101,9 @@ static void make_plan(struct plan *plan, const double *p_mass, const double *q_m
     }
 }
 
-/* The tournament has been narrowed to classes a + 1..b of the order, which happens with
- * probability `left`. Within these classes, G = left * (remaining distribution) + (constant +
- * slope Q). */
+/* A range of classes to which the tournament has been narrowed: classes a + 1..b of the order.
+ * `left` is the probability that this happens. Within these classes, G = left * (remaining
+ * distribution) + (constant + slope Q). */
 struct stretch {
     int a, b;
     double left, constant, slope;
@@ -200,7 +200,7 @@ static int solve(struct esp_verify *v, const struct esp_site *site, struct esp_r
     esp_verify_record(v, site->draws[which], keep[which], u, accepted);
     if (accepted)
         return site->draws[which];
-    (void)left; /* not used: this residual differs in form and is written to the row of p */
+    (void)left; /* not used, because ratio_residual() writes this residual to the row of p */
     status = esp_verify_keep_end(v, site->node);
     return status < 0 ? status
                       : v->ops->ratio_residual(v->p, site->p_row, v->q, site->q_row,
@@ -265,7 +265,7 @@ static int branching(const double *p, const double *q, int n, const int32_t *chi
 
 const struct esp_verifier_ops esp_verifier_khisti = {
     .name = "khisti",
-    .summary = "a tournament picks a draft that nearly follows the target; it is then tested",
+    .summary = "pick a draft in a tournament, nearly as the target would, and test this draft",
     .source = "Khisti et al. 2025; delayed-tree-expansion, app. B.5",
     .differs = "the distribution of the picked draft, r, is computed in closed form, and is "
                "optimal up to the width of the classes of p/q. The paper solves a truncated "

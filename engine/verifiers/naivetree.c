@@ -6,9 +6,8 @@
  * that child (delayed-tree-expansion, alg. 2).
  *
  * With one child per node, the token drawn after a rejection is never the rejected child. So
- * the first rejection ends the path, as in speculative sampling (Leviathan et al. 2023, Chen et
- * al. 2023).
- * Speculative sampling has the name `naive` (delayed-tree-expansion, sec. 3.1).
+ * the first rejection ends the path. This is speculative sampling (Leviathan et al. 2023, Chen
+ * et al. 2023), which has the name `naive` in delayed-tree-expansion, sec. 3.1.
  */
 #include <math.h>
 
@@ -54,7 +53,7 @@ static int branching(const double *p, const double *q, int n, const int32_t *chi
 
 const struct esp_verifier_ops esp_verifier_naivetree = {
     .name = "naivetree",
-    .summary = "test the first draft; if rejected, draw a token, which may be another draft",
+    .summary = "test the first draft; after a rejection, draw a token (maybe another draft)",
     .source = "delayed-tree-expansion, app. B.2",
     .lossless = ESP_DRAW_IID,
     .formula = "min(1, p/q)",

@@ -2,8 +2,8 @@
  *
  * kernels/cpu/isa is compiled once per instruction set (see simd.h); cpu.c chooses a table when
  * a backend opens. All tables except AMX's give bit-identical results. These functions do not
- * allocate memory, start threads or check their arguments: forward.c and rows.c do that, and
- * give every function its share of the work.
+ * allocate memory, start threads or check their arguments. forward.c and rows.c do that, and
+ * tell every function which part of the work to do.
  *
  * Vectors of activations are padded with zeros to a multiple of ESP_PANEL, so that whole
  * registers can be read and written.
@@ -14,7 +14,7 @@
 #include "kernels/kernels.h"
 
 enum {
-    ESP_LANES = 16,  /* floats computed together; sums are defined over this many lanes */
+    ESP_LANES = 16,  /* floats computed together; a sum has a partial sum for each lane */
     ESP_PANEL = 32,  /* outputs of a matrix product that are computed together */
     ESP_QUERIES = 4, /* query heads that share one pass over a key/value head */
     ESP_CUT_COLUMNS =
@@ -24,23 +24,23 @@ enum {
 
 /* A weight matrix in its own dtype, in panels of 32 outputs. Within a panel the inputs are in
  * order. BF16 outputs j and j + 16 of a panel share a 32-bit word (j in the low half), so that
- * a shift and a mask expand them. For quantised blocks see blocks.c. Outputs beyond `rows` are
- * zero. */
+ * a shift and a mask expand them. blocks.c describes quantised blocks. Outputs after the first
+ * `rows` are zero. */
 struct esp_packed {
     enum esp_dtype dtype;
     int rows, columns, panels;
     int first;  /* output 0 of this matrix is output `first` of the model's matrix */
     bool pairs; /* packed for tiles: see amx.c */
-    /* (panels, columns, 32); for quantised types (panels, columns / block, fields) */
+    /* Shape: (panels, columns, 32); for quantised types (panels, columns / block, fields). */
     const void *data;
-    const float *bias; /* (panels * 32), zeros if the model has none */
-    /* If the layer is streamed, the matrix as its file stores it; `data` is then not set, see
-     * esp_cpu_pack_stored(). Otherwise NULL. */
+    const float *bias; /* (panels * 32); zeros if the model has no bias here */
+    /* For a streamed layer, this is the matrix as its file stores it, and `data` is not set
+     * (see esp_cpu_pack_stored()). For other layers, this is NULL. */
     const struct esp_tensor *stored;
 };
 
-/* ESP_CUT_COLUMNS activations as integers with a common scale. Only functions of the same
- * instruction set read and write it, because the form of x depends on the set. */
+/* A quantised block: ESP_CUT_COLUMNS activations as integers with a common scale. The form of x
+ * depends on the instruction set, so only functions of one set write and read a block. */
 struct esp_cut {
     float scale;      /* activation = scale * integer; NaN if an activation is not finite */
     float less_total; /* -scale * sum of the integers */
@@ -64,8 +64,9 @@ struct esp_vectors {
     bool bytes;          /* cut() makes integers of 8 bits instead of 16 */
 };
 
-/* Describes the product y[i] = W x[i] + bias for `rows` vectors. If `add` is set, it is y[i] +=
- * W x[i] + bias. Row i of the result is row i of y, or row y_row[i] if y_row is not NULL. */
+/* Describes the product y[i] = W x[i] + bias for `rows` vectors. If `add` is set, the product
+ * is added: y[i] += W x[i] + bias. Row i of the result is row i of y, or row y_row[i] if y_row
+ * is not NULL. */
 struct esp_matmul {
     struct esp_vectors in;
     float *y;
@@ -77,14 +78,15 @@ struct esp_matmul {
                    (see ways.h); the results are bit-identical */
 };
 
-/* Describes attention of up to ESP_QUERIES queries of one key/value head. Query i sees cache
- * rows 0..contiguous[i]-1 and then rows extra[i][0..extras[i]-1], ascending. The index in this
- * sequence of rows, not the cache row, decides the order of every sum. Indices sinks..from[i]-1
- * are outside of the query's window: they are ignored, but their keys and values must be
- * finite. If for_sinks[i] is not NULL, it replaces q[i] for indices 0..sinks-1. */
+/* Describes attention of up to ESP_QUERIES queries of one key/value head. Query i attends to
+ * cache rows 0..contiguous[i]-1, and then to rows extra[i][0..extras[i]-1], which are
+ * ascending. The order of every sum depends on the index of a row in this sequence, not on the
+ * cache row. Rows with an index from sinks to from[i]-1 in the sequence are outside of the
+ * query's window. They are ignored, but their keys and values must be finite. If for_sinks[i]
+ * is not NULL, it replaces q[i] for indices 0..sinks-1. */
 struct esp_attention {
     int head_dim, queries;
-    int blocks;     /* number of key blocks that contain all rows that a query sees */
+    int blocks;     /* number of key blocks; they contain all rows to which a query attends */
     const float *k; /* (position / 16, head_dim, 16) */
     const float *v; /* (position, v_stride) */
     size_t v_stride;
@@ -92,10 +94,10 @@ struct esp_attention {
     float *out[ESP_QUERIES];     /* (head_dim) */
     int contiguous[ESP_QUERIES], extras[ESP_QUERIES];
     const int32_t *extra[ESP_QUERIES];
-    int sinks, from[ESP_QUERIES];        /* if from[i] <= sinks, query i sees all indices */
+    int sinks, from[ESP_QUERIES];        /* if from[i] <= sinks, query i attends to all rows */
     const float *for_sinks[ESP_QUERIES]; /* (head_dim) rotated, scaled like q; or NULL */
-    /* An additional score per query that belongs to no row but takes part in the softmax; NULL
-     * if there is none. */
+    /* An additional score for each query, which takes part in the softmax but belongs to no
+     * row. NULL if there is none. */
     const float *sink_logit[ESP_QUERIES];
     float cap;     /* scores x become cap * tanh(x / cap); 0 means scores are not capped */
     float *scores; /* (queries, scores_stride >= blocks * 16) scratch memory */
@@ -106,8 +108,8 @@ struct esp_attention {
  * as (keys, 16). `keys` is key_dim, a multiple of 4. The formulas are described at enum
  * esp_mixer and in kernels/state_plan.h. */
 
-/* Multiplies a part of a state by the keys and queries of rows. There are `count` such vectors.
- * The output for vector i is the sum over k of with[i][k] times row k of the state. */
+/* Describes the product of a part of a state with `count` vectors, which are keys and queries
+ * of rows. Output i is the sum over k of with[i][k] times row k of the state. */
 struct esp_state_read {
     int keys, count;
     const float *state;       /* (keys, 16) */
@@ -115,11 +117,12 @@ struct esp_state_read {
     float *const *out;        /* (count) pointers to (16) */
 };
 
-/* Computes the update and the output of a row for 16 columns. The inputs are the values that
- * the row reads from the state before its chunk, and the updates of its `ancestors` in the
- * chunk, the nearest first. by_key[i] and by_query[i] are the products of the row's key and
- * query with the key of ancestor i, times the decay since that ancestor. `left` is the decay
- * since the chunk began: the fraction of the chunk's initial state that remains at this row. */
+/* Describes how the update and the output of a row are computed for 16 columns. The inputs are
+ * the values that the row reads from the state before its chunk, and the updates of its
+ * `ancestors` in the chunk, the nearest ancestor first. by_key[i] and by_query[i] are the
+ * products of the row's key and query with the key of ancestor i, times the decay since that
+ * ancestor. `left` is the decay since the chunk began: the fraction of the chunk's initial
+ * state that remains at this row. */
 struct esp_state_update {
     int ancestors;
     const float *const *before;     /* (ancestors) updates of the ancestors: pointers to (16) */
@@ -130,9 +133,9 @@ struct esp_state_update {
     float *out;    /* (16) in: what the query read from the state; out: the output */
 };
 
-/* Adds the updates of a chunk, the oldest first, to a part of a state. `from` and `to` may
- * be the same memory. `left` is the fraction of `from` that remains after the chunk. weight[i]
- * is the factor of update i. */
+/* Describes how the updates of a chunk are added to a part of a state, the oldest update first.
+ * `from` and `to` can be the same memory. `left` is the fraction of `from` that remains after
+ * the chunk. weight[i] is the factor of update i. */
 struct esp_state_fold {
     int keys;
     const float *from; /* (keys, 16) */
@@ -147,7 +150,7 @@ struct esp_cpu_gradients;
 struct esp_cpu_isa {
     const char *name; /* as shown to users, e.g. "AVX-512" */
     bool pairs;       /* BF16 matrices must be packed for tiles */
-    bool two_ways;    /* quantised products may use the tiles or not (esp_matmul.tiles) */
+    bool two_ways;    /* quantised products can work with or without tiles (esp_matmul.tiles) */
 
     /* Splits each number in columns begin..end-1 of vector `row` into BF16 parts, which the
      * products multiply. NULL means that products multiply the numbers themselves. */
@@ -158,10 +161,10 @@ struct esp_cpu_isa {
     const struct esp_cpu_gradients *gradients; /* for training; see gradients.h */
 };
 
-/* A build defines only some of these tables. amx (amx.c) uses functions of vnni. Only the
- * build of the tests has `tiles` and `dpbusd`. `tiles` is amx with the tile unit's instructions
- * in C (tests/emu/tiles.h). `dpbusd` is avxvnni with its instruction emulated
- * (tests/emu/dpbusd.h). */
+/* A build defines only some of these tables. Table amx (amx.c) uses functions of table vnni.
+ * Only the build of the tests has `tiles` and `dpbusd`. `tiles` is amx, but the instructions of
+ * the tile unit are emulated in C (tests/emu/tiles.h). `dpbusd` is avxvnni, but its instruction
+ * is emulated (tests/emu/dpbusd.h). */
 extern const struct esp_cpu_isa esp_cpu_isa_generic, esp_cpu_isa_avx2, esp_cpu_isa_avxvnni,
     esp_cpu_isa_avx512, esp_cpu_isa_vnni, esp_cpu_isa_amx, esp_cpu_isa_tiles,
     esp_cpu_isa_dpbusd, esp_cpu_isa_neon, esp_cpu_isa_dotprod, esp_cpu_isa_i8mm;
@@ -183,7 +186,7 @@ static inline struct esp_cut *esp_cut_at(const struct esp_vectors *v, int row, i
     return esp_cut_skip(v->cut, first + (size_t)block * t + (size_t)row % t, v->bytes);
 }
 
-/* Returns esp_vectors.together for a batch of `rows` rows. */
+/* Returns the value of esp_vectors.together for a batch of `rows` rows. */
 static inline int esp_cut_together(int rows)
 {
     return rows < ESP_TOGETHER ? rows : ESP_TOGETHER;

@@ -1,11 +1,11 @@
 /* simd_neon.h - the operations of simd.h on 64-bit ARM. Sixteen floats take four registers.
  *
- * EACH applies f to each register of x; EACH_TWO and EACH_THREE apply f to registers of two
- * and three vectors; EACH_WITH and EACH_TWO_WITH give f additional arguments; EACH_AT calls f
- * for the addresses p, p + step, ...
+ * EACH applies f to each register of the vector x. EACH_TWO and EACH_THREE apply f to the
+ * registers of two or three vectors. EACH_WITH and EACH_TWO_WITH give f additional arguments.
+ * EACH_AT calls f with the addresses p, p + step, ...
  *
  * ARM's own maximum and minimum return NaN if an argument is NaN. v16_max and v16_min must
- * return their second argument then, so here they consist of a comparison and a selection.
+ * return their second argument in this case, so they compare and select instead.
  */
 #ifndef ESP_CPU_SIMD_NEON_H
 #define ESP_CPU_SIMD_NEON_H

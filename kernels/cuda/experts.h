@@ -1,17 +1,17 @@
-/* experts.h - finds the rows that a block of a product multiplies, and the number of the expert
- * whose matrix multiplies these rows.
+/* experts.h - finds which rows a block of a product multiplies, and by the matrix of which
+ * expert.
  *
- * Without experts, blockIdx.y is the number of a group of `width` rows of the pass. With
+ * Without experts, blockIdx.y is the index of a group of `width` rows of the pass. With
  * experts, a row and one of its experts are a pair. experts.cu sorts the pairs by expert and
  * divides them into tiles of at most `width` pairs, so that all pairs of a tile use the same
- * expert. blockIdx.y is then the number of a tile.
+ * expert. In this case, blockIdx.y is the index of a tile.
  */
 #ifndef ESP_CUDA_EXPERTS_H
 #define ESP_CUDA_EXPERTS_H
 
 #include "kernels/cuda/cuda.h"
 
-/* The rows of the result that a block computes: rows first..end-1, with the matrix of expert
+/* Says which rows of the result a block computes: rows first..end-1, with the matrix of expert
  * `expert`. Row i of the result is computed from row row_of[i] of x, or from row i of x if
  * row_of is NULL. */
 struct esp_cuda_span {
@@ -37,8 +37,8 @@ esp_cuda_span_of(const struct esp_cuda_arrays &at, const struct esp_cuda_mixture
 }
 
 /* Returns the row of x from which row `row` of the result is computed. Kernels also multiply
- * rows after the last one, but do not use their results. For these rows, returns the row of x
- * for the last row. */
+ * rows after the last row, but do not use the results. For such rows, returns the same as for
+ * the last row. */
 static __device__ __forceinline__ int esp_cuda_row_of(const struct esp_cuda_span &s, int row)
 {
     row = row < s.end ? row : s.end - 1;

@@ -30,8 +30,8 @@ struct esp_nccl_library {
 #undef X
 };
 
-/* Loads the file that the environment variable ESPALIER_NCCL names. If it is not set, loads
- * libnccl.so.2 from where the system looks for libraries. Returns false if the library is
+/* Loads the file that the environment variable ESPALIER_NCCL names. If the variable is not set,
+ * loads libnccl.so.2 from the system's library folders. Returns false if the library is
  * missing or lacks one of the functions. The library stays loaded. */
 bool esp_nccl_load(struct esp_nccl_library *library);
 

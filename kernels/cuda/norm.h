@@ -2,8 +2,8 @@
  * norms also output the hidden states that a pass returns.
  *
  * A norm is computed in one of two forms. The model and the mode decide which form is used:
- *   whole   One block computes the norm of a row (norm.cu), or the block that has just added to
- *           the row computes it (add.cu).
+ *   whole   One block computes the norm of a row. norm.cu has a kernel for this; in add.cu, the
+ *           block that has just added to the row computes it.
  *   halves  This form is for an RMSNorm before a product in bf16. The product that adds to x
  *           also writes x * weight, rounded, and the sum of squares of every 16 columns. The
  *           product that reads these results multiplies its sums by 1 / root mean square of the
@@ -37,15 +37,15 @@ struct esp_cuda_norm_args {
     size_t stride;              /* distance between two rows of x and of the result */
     int n;
     float epsilon;
-    bool centre;               /* LayerNorm */
-    int state;                 /* number of the hidden state in x, or ESP_CUDA_NO_STATE */
+    bool centre;               /* true for LayerNorm */
+    int state;                 /* index of the hidden state in x, or ESP_CUDA_NO_STATE */
     struct esp_cuda_cuts cuts; /* receives the quantised result, for quantised weights */
 };
 
 struct esp_cuda_norm_args esp_cuda_norm_args_of(const struct esp_cuda_cache *c,
                                                 const struct esp_cuda_norm *norm);
 
-/* A row with the mean and the factor of its norm. operator[] returns normalised values. */
+/* Holds a row, its mean and the factor of its norm. operator[] returns normalised values. */
 struct esp_cuda_normed {
     const float *x;
     const float *weight, *bias;
@@ -60,7 +60,7 @@ struct esp_cuda_normed {
 };
 
 /* Computes the mean and the factor of a row. Every thread of the block must call this. For
- * LayerNorm, the variance is computed from the differences to the mean in a second loop over
+ * LayerNorm, the variance is computed from the differences from the mean in a second loop over
  * the row, which is then still in the first-level cache. */
 static __device__ __forceinline__ struct esp_cuda_normed
 esp_cuda_normalise(const float *x, const struct esp_cuda_norm_args &a, float *room)
@@ -103,7 +103,7 @@ esp_cuda_write_norm(const struct esp_cuda_arrays &at, const struct esp_cuda_norm
 
 /* ------------------------------------------------------------------ norms in halves */
 
-/* The sums of squares that the first half of a norm writes. */
+/* Describes the sums of squares that the first half of a norm writes. */
 struct esp_cuda_squares {
     float *sum; /* (rows, tiles) sums over 16 columns; NULL if no norm is computed in halves */
     int tiles, n;

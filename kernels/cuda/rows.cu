@@ -1,13 +1,13 @@
-/* rows.cu - manages matrices of logits or probabilities on the device. They have a column for
- * each token. This file allocates their memory, runs draft steps, and copies whole rows. Each
- * other operation on rows has its own file; see rows.h. */
+/* rows.cu - manages matrices of logits or probabilities on the device, which have a column for
+ * each token. Allocates their memory, runs draft steps, and copies whole rows. Every other
+ * operation on rows has its own file; see rows.h. */
 #include "kernels/cuda/rows.h"
 
 #include <cstdlib>
 #include <cstring>
 
 enum {
-    TRANSFER_ROW = 640,    /* bytes per row: its 64 largest values, and some arguments */
+    TRANSFER_ROW = 640,    /* bytes for each row: its 64 largest values, and some arguments */
     TRANSFER_REST = 65536, /* bytes that do not depend on the number of rows */
 };
 
@@ -123,8 +123,8 @@ static int begin_copy(struct esp_rows *rows, int which)
     return esp_cuda_begin(rows, esp_cuda_room<float>(rows->vocabulary));
 }
 
-/* Like all answers, the row is first copied to pinned memory. So a copy that is still queued
- * after a failure does not write to the caller's memory. */
+/* Reads a row. Like the results of all calls, the row is first copied to pinned memory. So a
+ * copy that is still queued after a failure does not write to the caller's memory. */
 int esp_cuda_read_row(struct esp_rows *rows, int which, float *values)
 {
     struct esp_cuda_backend *b = esp_cuda_of(rows);

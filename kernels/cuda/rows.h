@@ -2,9 +2,9 @@
  * or probabilities on the device.
  *
  * Each operation has a file with a kernel and a function esp_cuda_NAME(). This function checks
- * the arguments in the same way as cpu/rows.c, copies them to where kernels can read them (to
- * the device or to pinned memory), and launches the kernel. It waits if the caller wants the
- * values now.
+ * the arguments in the same way as cpu/rows.c, copies them to memory that kernels can read (on
+ * the device, or pinned), and launches the kernel. If the caller needs the results now, the
+ * function also waits for them.
  *
  * Results must not depend on how a row is divided among blocks. Comparisons are exact: a value
  * and its index become one integer, a rank (rank.h), and the smallest rank of a set does not
@@ -19,14 +19,14 @@
 
 enum {
     ESP_PART = 4096,               /* values of a row that one block reads */
-    ESP_VOCABULARY_MOST = 1 << 20, /* a rank has only 20 bits for the index */
+    ESP_VOCABULARY_MOST = 1 << 20, /* a rank (rank.h) has only 20 bits for the index */
     ESP_COUNTERS = 1024,
 };
 
 /* Device memory that blocks use to exchange numbers. The work memory of the operations follows
  * this struct. `counter` and `mass` are zero between calls. */
 struct esp_cuda_scratch {
-    unsigned counter[ESP_COUNTERS]; /* number of finished blocks for each row of a launch */
+    unsigned counter[ESP_COUNTERS]; /* for each row of a launch: number of finished blocks */
     unsigned long long mass[2 * ESP_RATIO_CLASSES]; /* see ratio.cu */
     double total[2];                                /* only [0] is used; [1] is padding */
 };
@@ -54,14 +54,14 @@ static __device__ __forceinline__ void esp_add_halves(unsigned *low, unsigned *h
         atomicAdd(high, carry);
 }
 
-/* Returns for how many rows one launch can find the k largest values, or 0 if k is too large
- * for the kernel that does this. */
+/* Returns for how many rows a single launch can find the k largest of n values. Returns 0 if k
+ * is too large for the kernel that finds them. */
 int esp_cuda_top_k_at_once(int n, int k);
 /* Returns how many bytes of work memory top_k needs for a row of n values. No operation needs
  * more. */
 size_t esp_cuda_top_k_work(int n);
 
-/* Returns the factor with which softmax.h multiplies logits for this temperature. */
+/* Returns the factor by which softmax.h multiplies logits at this temperature. */
 float esp_cuda_softmax_factor(double temperature);
 
 /* Tells the kernels of softmax and top_k which rows to process, and how. */
@@ -130,8 +130,8 @@ int esp_cuda_transfer_open(struct esp_cuda_backend *b, struct esp_cuda_transfer 
                            size_t bytes);
 void esp_cuda_transfer_close(struct esp_cuda_transfer *t);
 
-/* Returns the status of a call with wrong arguments. Like every failure, this discards all
- * answers that have not been delivered yet. */
+/* Ends a call with wrong arguments and returns its status. Like every failure, this discards
+ * all results that have not been delivered yet. */
 int esp_cuda_refuse(struct esp_rows *rows);
 
 /* Returns how many bytes `count` arguments or results take. */
@@ -142,15 +142,15 @@ template <typename T> static inline size_t esp_cuda_room(size_t count)
 
 /* Begins a call: reserves `bytes` bytes for its arguments and results. */
 int esp_cuda_begin(struct esp_rows *rows, size_t bytes);
-/* Begins a call for rows `which`: reserves memory for `which`, and `bytes` bytes for everything
- * else. Copies `which` to where kernels can read it, and writes this address to *asked. *asked
- * becomes NULL if `which` is wrong, if memory runs out, or if there are no rows. The caller
- * must then return the status. */
+/* Begins a call for rows `which`: reserves memory for `which`, and `bytes` bytes for other
+ * data. Copies `which` to memory that kernels can read, and writes the address of the copy to
+ * *asked. If `which` is wrong, memory runs out or there are no rows, *asked becomes NULL, and
+ * the caller must return the status. */
 int esp_cuda_ask(struct esp_rows *rows, const int32_t *which, int count, size_t bytes,
                  const int32_t **asked);
 void *esp_cuda_take_pinned(struct esp_rows *rows, size_t bytes);
 
-/* Copies arguments to where kernels can read them, and writes this address to *to. */
+/* Copies arguments to memory that kernels can read, and writes the copy's address to *to. */
 int esp_cuda_put_bytes(struct esp_rows *rows, const void *from, size_t bytes, const void **to);
 template <typename T>
 static inline int esp_cuda_put(struct esp_rows *rows, const T *from, size_t count, const T **to)
@@ -161,7 +161,7 @@ static inline int esp_cuda_put(struct esp_rows *rows, const T *from, size_t coun
     return status;
 }
 
-/* Returns pinned memory to which a kernel writes an answer. If `to` is not NULL, the answer is
+/* Returns pinned memory to which a kernel writes a result. If `to` is not NULL, the result is
  * copied from this memory to `to` when the stream is idle. */
 void *esp_cuda_promise_bytes(struct esp_rows *rows, void *to, size_t bytes);
 template <typename T>

@@ -1,14 +1,14 @@
-/* stream.cu - copies layers of a model that is larger than the device's memory.
+/* stream.cu - copies layers to the device, for a model that is larger than the device's memory.
  *
  * The layers that do not fit are in pinned memory of the host, in the device's layout. Every
  * pass copies them in order to two buffers in turn, on a separate stream. While a layer is
- * computed, the next one is copied. The two streams wait for each other only through events;
- * the host waits for neither. After its last layer, a pass requests the first layers of the
- * next pass, which arrive while a tree is drafted. The kernels are the same as for resident
- * layers, so the results are bit-identical.
+ * computed, the next layer is copied. The two streams wait for each other only through events,
+ * and the host waits for neither of them. After its last layer, a pass requests the first
+ * layers of the next pass, which arrive while a tree is drafted. The kernels are the same as
+ * for resident layers, so the results are bit-identical.
  *
- * So a pass takes as long as copying the layers, for any number of rows, and large trees gain
- * the most (Xiong et al., "DySpec", 2024, the experiments with CPU offloading).
+ * So a pass takes as long as copying the layers, for any number of rows. Therefore large trees
+ * save the most time (Xiong et al., "DySpec", 2024, the experiments with CPU offloading).
  */
 #include "kernels/cuda/cuda.h"
 
@@ -17,16 +17,16 @@
 enum { BUFFERS = 2 };
 
 struct streamed_layer {
-    int number;                   /* number of the layer in the model */
+    int number;                   /* index of the layer in the model */
     size_t at, bytes;             /* offset in `host`, and size */
     struct esp_cuda_layer second; /* the layer's matrices and vectors in the second buffer */
 };
 
 struct esp_cuda_stream {
     struct esp_cuda_backend *backend;
-    int layers, streamed;         /* number of all layers, and of layers in the host's memory */
+    int layers, streamed; /* number of all layers, and number of layers in the host's memory */
     struct streamed_layer *layer; /* (streamed) in the order of the model */
-    char *host;                   /* pinned */
+    char *host;                   /* pinned memory with these layers */
     size_t host_bytes;
     char *buffer[BUFFERS]; /* on the device, in the allocation of the weights */
     cudaStream_t copies;
@@ -55,7 +55,7 @@ static int request(struct esp_cuda_stream *s)
     return ESP_OK;
 }
 
-/* Forgets all earlier requests, and requests the first layers. */
+/* Forgets all earlier requests, and requests the first layers of a pass. */
 static int restart(struct esp_cuda_stream *s)
 {
     s->requested = s->taken = 0;

@@ -36,7 +36,7 @@ static __device__ __forceinline__ int esp_cuda_turn(int output, int pairs)
     return high << 2 | (output >> 2 & 1) << 1 | (output >> 3 & 1);
 }
 
-/* Writes the sums of a warp to `parts` (ESP_PRODUCT_WARPS, 16 HIGH, 4 GROUPS). */
+/* Writes the sums of a warp to `parts`, of shape (ESP_PRODUCT_WARPS, 16 HIGH, 4 GROUPS). */
 template <int HIGH, int GROUPS>
 static __device__ __forceinline__ void esp_cuda_leave_sums(float2 *parts,
                                                            const float sum[HIGH][GROUPS][4])
@@ -56,7 +56,7 @@ static __device__ __forceinline__ void esp_cuda_leave_sums(float2 *parts,
     }
 }
 
-/* Returns the sums over all warps for one output and one pair of rows of the block. */
+/* Returns the sums over all warps for one output and for both rows of a pair. */
 static __device__ __forceinline__ float2 esp_cuda_collect(const float2 *parts, int height,
                                                           int pairs, int output, int pair)
 {
@@ -115,15 +115,17 @@ template <typename A> struct esp_cuda_variant {
     /* Bytes of the next tile's weights that a persistent block has in flight while it finishes
      * a tile. 0 means that a block is not persistent and computes one tile. */
     int ahead;
-    /* These three are only used for predictions. end_cycles: for how many cycles a block uses
-     * shared memory after its loop. issue and issue_lower: instructions of a warp per KB of
-     * weights (from tests/cuda/sass.py), for a block with all its tiles of 16 outputs and for a
-     * block with one tile fewer. 0 means that instructions are never the limit. */
-    int end_cycles, issue, issue_lower;
+    /* The following members are only used for predictions. */
+    int end_cycles; /* for how many cycles a block uses shared memory after its loop */
+    /* Instructions of a warp per KB of weights (from tests/cuda/sass.py): `issue` for a block
+     * with all its tiles of 16 outputs, `issue_lower` for a block with one tile fewer. 0 means
+     * that instructions are never the limit. */
+    int issue, issue_lower;
 };
 
 /* Returns how many cycles it takes to write the sums of `high` tiles for `width` rows to shared
- * memory and to read them again. Writing 64 numbers takes two cycles, and so does reading. */
+ * memory and to read them again. Writing 64 numbers takes two cycles, and reading them takes
+ * two cycles, too. */
 static constexpr int esp_cuda_end_cycles(int high, int width)
 {
     return ESP_PRODUCT_WARPS * high * width;
@@ -147,8 +149,8 @@ esp_cuda_choose_variant(const struct esp_cuda_backend *backend,
     return best;
 }
 
-/* Returns the number of groups of `width` rows or, with experts, the number of tiles of pairs
- * (experts.h). The second dimension of the grid has this size. */
+/* Returns the size of the second dimension of the grid: the number of groups of `width` rows
+ * or, with experts, the number of tiles of pairs (experts.h). */
 static inline int
 esp_cuda_spans_of(const struct esp_cuda_cache *c, const struct esp_cuda_product *p, int rows,
                   int width)
@@ -163,7 +165,8 @@ static struct esp_cuda_cost esp_cuda_cost_of(const struct esp_cuda_product *p,
                                              const struct esp_cuda_variant<A> *v, double matrix,
                                              int tiles, int blocks, int spans, int rows)
 {
-    const double value = esp_dtype_quantised(p->w->dtype) ? 2.25 : 2.0; /* bytes per value */
+    /* bytes per activation */
+    const double value = esp_dtype_quantised(p->w->dtype) ? 2.25 : 2.0;
     const int of_span = rows < v->width ? rows : v->width;
     const int high = v->height / ESP_CUDA_TILE, lower = high > 1 ? high - 1 : 1;
     /* full: number of blocks that compute `high` tiles; the other blocks compute one tile

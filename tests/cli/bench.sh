@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests `espalier bench`. Every configuration must run on every prompt. Figures must be consistent, and error
-# messages must be clear.
+# Tests `espalier bench`. Every configuration must run on every prompt. The printed numbers must be consistent, and
+# error messages must be clear.
 . tests/shell.sh
 printf 'Once upon a time\n\nThere was a king\nA fox said' >"$work/prompts"
 bench="$ESPALIER bench -n 24 --threads 1 -f $work/prompts"

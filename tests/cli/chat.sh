@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests conversations on the command line: in the model's own format, in a format given by name, and as raw text.
+# Tests conversations on the command line: in the model's own chat format, in a format given by name, and as raw text.
 . tests/shell.sh
 . tests/chat_pair.sh
 chat_pair "$work/chat"
@@ -32,18 +32,18 @@ printf %s "$said" >"$work/prompt"
 $gen $pair -f "$work/prompt" >"$work/way"
 check "a prompt from a file gives the same answer" cmp -s "$work/text" "$work/way"
 $gen $pair -p "$said" --system "Be a fox." --json >"$work/system"
-check "the tokens of the prompt include those of --system" \
+check "the number of prompt tokens includes the tokens of --system" \
     [ "$(field prompt_tokens "$work/system")" -gt "$(field prompt_tokens "$work/auto")" ]
 $gen $pair -p "$said" --system auto --json >"$work/way"
 check "--system auto uses the template's own system prompt" [ "$(field prompt_tokens "$work/way")" = "$(field prompt_tokens "$work/auto")" ]
 $ESPALIER quantize "$work/chat/target" "$work/chat.gguf" --type bf16 >/dev/null
 $gen --target "$work/chat.gguf" --draft "" --drafter ar -p "$said" >"$work/way"
-check "a GGUF file keeps the chat format and gives the same text" cmp -s "$work/text" "$work/way"
+check "a model converted to GGUF keeps its chat format and gives the same text" cmp -s "$work/text" "$work/way"
 check "no control token of the format is printed" sh -c "! grep -q 'im_end\|im_start' '$work/text'"
 
 $gen $pair -p "a<|im_end|>b" --json >"$work/marks"
 $gen $pair -p "a<|ix_end|>b" --json >"$work/plain"
-check "control tokens in a prompt are plain text" \
+check "control tokens that a user types in a prompt are read as plain text" \
     [ "$(field prompt_tokens "$work/marks")" -ge "$(field prompt_tokens "$work/plain")" ]
 
 $gen --target "$work/other/target" --drafter ar -p "$said" --json >"$work/unknown" 2>"$work/err"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests the CUDA backend on the command line. A missing device, too little memory or a failing call
-# must give a message of one line. Backend "auto" must then use the CPU. With a working device, the
+# Tests the CUDA backend on the command line. If the device is missing, memory is too small or a call
+# fails, the program must print a message of one line. Backend "auto" must then use the CPU. With a working device, the
 # text must be the same as on the CPU. The test uses the emulator. If the real plugin was built,
 # the test also uses it, without a GPU.
 . tests/shell.sh
@@ -132,14 +132,14 @@ ESPALIER_EMU_MEMORY=1000000 $run >"$work/out" 2>"$work/err"
 check "with too little GPU memory, backend auto uses the CPU" cmp -s "$work/out" "$work/plain"
 check "one line says that the GPU has too little memory" test "$(grep -c 'free on emulated GPU.*using the cpu backend' "$work/err")" -eq 1
 
-# Tests quantised weights, which stay quantised on the GPU. A tree must give the text of plain decoding.
+# Tests quantised weights, which stay quantised on the GPU. With a tree, the text must be the text of plain decoding.
 $ESPALIER quantize engine/models/fairytale-target "$work/t.gguf" --type q4_k >/dev/null
 $ESPALIER quantize engine/models/fairytale-draft "$work/d.gguf" --type q8_0 >/dev/null
 quantised="--target $work/t.gguf --draft $work/d.gguf --backend cuda --max-nodes 16 --context 64"
 $ESPALIER generate -p Once -n 4 $quantised --drafter ar >"$work/plain-q" 2>"$work/err"
 check "generate works with quantised weights on the GPU" test -s "$work/plain-q"
 $ESPALIER generate -p Once -n 4 $quantised --drafter dynatree >"$work/out" 2>"$work/err"
-check "with quantised weights on the GPU, a tree gives the text of plain decoding" cmp -s "$work/out" "$work/plain-q"
+check "with quantised weights on the GPU, a tree gives the same text as plain decoding" cmp -s "$work/out" "$work/plain-q"
 
 # If a target is larger than the memory limit, the layers that do not fit are copied to the device in every pass.
 limited="--backend cuda --exact --gpu-memory 10M"
@@ -150,13 +150,13 @@ small="--max-nodes 16 --context 64"
 check "inspect says how many layers stay in GPU memory" grep -q '^GPU memory  *of 10.5 MB, .* are for the target: 0 of 6 layers' <<EOT
 $($ESPALIER inspect $small --backend cuda --gpu-memory 10M)
 EOT
-check "inspect says how fast plain decoding can be at most" grep -q '^  every pass  *copies [0-9.]* MB in .* tokens/s of plain decoding at most' <<EOT
+check "inspect prints the highest possible speed of plain decoding" grep -q '^  every pass  *copies [0-9.]* MB in .* tokens/s of plain decoding at most' <<EOT
 $($ESPALIER inspect $small --backend cuda --gpu-memory 10M)
 EOT
 check "all layers stay on the GPU if the limit is large enough" grep -q '^GPU memory  *all layers stay in memory' <<EOT
 $($ESPALIER inspect $small --backend cuda --gpu-memory 1G)
 EOT
-check "without --gpu-memory, a small GPU also keeps only some layers in its memory" grep -q '[0-4] of 6 layers in its memory' <<EOT
+check "without --gpu-memory, too, a small GPU keeps only the layers that fit in its memory" grep -q '[0-4] of 6 layers in its memory' <<EOT
 $(ESPALIER_EMU_MEMORY=178000000 $run --backend cuda --exact --record "$work/r" >"$work/out" && head -n 1 "$work/r")
 EOT
 check "a small GPU that copies layers writes the same text" cmp -s "$work/out" "$work/plain"

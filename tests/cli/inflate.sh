@@ -17,14 +17,14 @@ check "fewer layers than the model has are refused" fails 1 'layers' \
 
 inflate="$ESPALIER inflate engine/models/fairytale-target"
 check "inflate writes a folder" $inflate "$work/folder" --width 2 --layers 7
-check "inflate writes nothing beside the folder" test "$(echo "$work"/folder*)" = "$work/folder"
+check "inflate leaves no file beside the folder that it writes" test "$(echo "$work"/folder*)" = "$work/folder"
 text --drafter linear:K=3 --target "$work/folder" --draft engine/models/fairytale-draft >"$work/large"
-check "the written folder gives the same text as the original, too" cmp "$work/small" "$work/large"
+check "a target enlarged as a folder gives the same text as the original" cmp "$work/small" "$work/large"
 large="$inflate $work/x --width 4 --layers 60" # this would take gigabytes
 check "Ctrl-C leaves no file behind" ends INT 130 "interrupted: .*/x was not written" "$work/x" $large
 check "SIGTERM leaves no file behind" ends TERM 143 "SIGTERM: .*/x was not written" "$work/x" $large
 check "SIGHUP leaves no file behind" ends HUP 129 "SIGHUP: .*/x was not written" "$work/x" $large
 full() { (ulimit -f 1000; exec $large); }
-check "inflate reports a full disk, with the reason" fails 1 "cannot write .*/model.safetensors: File too large" full
+check "inflate reports a full disk and gives the reason" fails 1 "cannot write .*/model.safetensors: File too large" full
 check "if the disk is full, inflate leaves no file behind" test "$(echo "$work"/x*)" = "$work/x*"
 finish

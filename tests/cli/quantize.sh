@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests `espalier quantize`. A file without rounding must give the same text as its source. A file
+# Tests `espalier quantize`. A file with unrounded weights must give the same text as its source. A file
 # must be written completely or not at all, and its rounding error must be printed.
 . tests/shell.sh
 target=engine/models/fairytale-target
@@ -7,13 +7,13 @@ draft=engine/models/fairytale-draft
 q="$ESPALIER quantize"
 text() { $ESPALIER generate -p "Once upon a time" -n 24 --temp 0 --drafter "$1" --target "$2" --draft "$3"; }
 
-check "quantize writes a file of the target" $q $target "$work/t.gguf" --type bf16 >"$work/said"
+check "quantize converts the target to a GGUF file" $q $target "$work/t.gguf" --type bf16 >"$work/said"
 check "with --type bf16 nothing is rounded, so the printed loss is 0" grep -q '^loss  *0\.00 %' "$work/said"
 check "quantize accepts the name of a built-in model" sh -c "$q fairytale-target '$work/named.gguf' --type bf16 >/dev/null &&
     cmp '$work/t.gguf' '$work/named.gguf'"
-check "quantize refuses an unknown name of a model" fails 1 "nomodel" $q nomodel "$work/none.gguf" --type q8_0
+check "quantize refuses a model name that it does not know" fails 1 "nomodel" $q nomodel "$work/none.gguf" --type q8_0
 check "quantize accepts a type in upper case" $q $draft "$work/d.gguf" --type BF16 >/dev/null
-check "the files give the same text as the folders" test "$(text dynatree "$work/t.gguf" "$work/d.gguf")" = "$(text dynatree $target $draft)"
+check "the GGUF files give the same text as the model folders" test "$(text dynatree "$work/t.gguf" "$work/d.gguf")" = "$(text dynatree $target $draft)"
 check "a GGUF file as target works with a model folder as draft" test "$(text linear "$work/t.gguf" $draft)" = "$(text linear $target $draft)"
 check "the GGUF file contains the preset of the model" sh -c "$ESPALIER inspect $work/t.gguf $work/d.gguf | grep -q '^preset  *goodput'"
 printf '{"drafter": "linear:K=3"}' >"$work/t.espalier.json"
@@ -38,13 +38,13 @@ check "a missing type is refused" fails 2 "name a type" $q $target "$work/x.gguf
 check "a source that does not exist is refused" fails 1 "none" $q "$work/none" "$work/x.gguf" --type q8_0
 mkdir "$work/bad" && cp $draft/* "$work/bad" && rm "$work/bad/tokenizer.json"
 mkdir "$work/phi3-mine" && cp $draft/* "$work/phi3-mine"
-check "a model name that llama.cpp would take for Phi-3 is changed in the file" sh -c "$q '$work/phi3-mine' '$work/phi.gguf' --type q8_0 >/dev/null &&
+check "quantize changes a model name in the file if llama.cpp would mistake the model for Phi-3" sh -c "$q '$work/phi3-mine' '$work/phi.gguf' --type q8_0 >/dev/null &&
     grep -aq phi_3-mine '$work/phi.gguf'"
 check "a folder without a tokenizer is refused" fails 1 "tokenizer.json" $q "$work/bad" "$work/x.gguf" --type q8_0
 check "the output cannot be a device" fails 1 "not a regular file" $q $target /dev/full --type q8_0 --force
 full() { (ulimit -f 1000; trap '' XFSZ; exec $q $target "$work/x.gguf" --type q8_0); }
 check "a full disk is reported by quantize" fails 1 "cannot be written" full
-check "the message about a full disk has the reason" grep -q "File too large" "$work/err"
+check "the message about a full disk gives the reason" grep -q "File too large" "$work/err"
 full() { (ulimit -f 1000; exec $q $target "$work/x.gguf" --type q8_0); }
 check "quantize reports a file that exceeds the size limit" fails 1 "cannot be written: File too large" full
 check "after a full disk, quantize leaves no file" test -z "$(ls "$work" | grep '^x\|[.][0-9]')"
@@ -76,5 +76,5 @@ a=$($ESPALIER inspect $target --perplexity "$work/text" --json | sed -n 's/.*"va
 b=$($ESPALIER inspect "$work/t.gguf" --perplexity "$work/text" --json | sed -n 's/.*"value":[[:space:]]*\([0-9.]*\).*/\1/p')
 check "the GGUF file and the folder have the same perplexity ($a, $b)" test -n "$a" -a "$a" = "$b"
 check "inspect --perplexity refuses a text that is too short" fails 1 "at least 4" $ESPALIER inspect $target --perplexity /dev/null
-check "inspect --perplexity refuses a text that does not exist" fails 1 "none" $ESPALIER inspect $target --perplexity "$work/none"
+check "inspect --perplexity refuses a text file that does not exist" fails 1 "none" $ESPALIER inspect $target --perplexity "$work/none"
 finish

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Tests `espalier race`: two sides write a text, their texts are compared, and the result is shown.
+# Tests `espalier race`: both sides write a text, the two texts are compared, and the result is shown.
 . tests/shell.sh
 . tests/script.sh
 samples=sessions/samples
 race="$ESPALIER race --pass 0 -n 24 --seed 0"
 
-# Without a terminal, the race must print only its figures.
+# Without a terminal, the race must print only its results.
 $race --with linear:K=4 >"$work/out" 2>"$work/err"
 check "race succeeds without a terminal" test $? -eq 0
 check "by default, the left side of a race is plain decoding" grep -q '^left   ar  *24  *24 ' "$work/out"
@@ -37,7 +37,7 @@ $ESPALIER race --pass 0 --with linear:K=4 --json >"$work/json"
 seed=$(sed -n 's/^	"seed":	\(.*\),$/\1/p' "$work/json")
 drawn=$(grep '"prompt":' "$work/json")
 $ESPALIER race --pass 0 --with linear:K=4 --json --seed "$seed" >"$work/json"
-check "without --seed a random one is used, and --seed repeats the race" test "$(grep '"prompt":' "$work/json")" = "$drawn"
+check "without --seed, a random seed is used, and --seed repeats the race" test "$(grep '"prompt":' "$work/json")" = "$drawn"
 check "the result of a race names the seed" sh -c "$ESPALIER race --pass 0 --seed 7 --with linear:K=4 | grep -q '; seed 7$'"
 
 # --json must print one JSON object.
@@ -86,12 +86,12 @@ wait
 $dump" race --pass 0 -n 24 --seed 0 --with linear:K=4
     check "at $size the seed is shown" dumped '^ espalier race.* seed 0$'
     check "at $size the race ends with the result" dumped 'identical, [0-9.]* times as'
-    check "at $size the screen has the figures of both sides" test "$(grep -o '24 tokens' "$work/screen" | wc -l)" -eq 2
+    check "at $size the screen has the results of both sides" test "$(grep -o '24 tokens' "$work/screen" | wc -l)" -eq 2
 done
 play "size 40x12
 wait
 $dump" race --pass 0 -n 24 --seed 1 --with linear:K=4
-check "at 40x12 the screen has the figures of both sides" test "$(grep -c '^ \(ar\|linear\)  24 tokens' "$work/screen")" -eq 2
+check "at 40x12 the screen has the results of both sides" test "$(grep -c '^ \(ar\|linear\)  24 tokens' "$work/screen")" -eq 2
 check "at 40x12 the screen has the text of both sides" test "$(grep -c '^ [^ ].*[a-z]' "$work/screen")" -ge 6
 check "at 40x12 there are no empty frames" sh -c "! grep -q '[┌└]' '$work/screen'"
 play "size 80x24

@@ -8,7 +8,7 @@ $export --html -o "$work/page.html" 2>"$work/err"
 check "a page is written" test -s "$work/page.html"
 check "the size of the page is printed" grep -q 'a page of 74 iterations, [0-9.]* MB' "$work/err"
 $export -o "$work/named.html" 2>/dev/null
-check "--html without a name uses the name of the recording" cmp -s "$work/page.html" "$work/named.html"
+check "if the output file ends in .html, --html is not needed" cmp -s "$work/page.html" "$work/named.html"
 $export --format html >"$work/piped.html"
 check "a page can be written to standard output" cmp -s "$work/page.html" "$work/piped.html"
 $export --html --iteration 3-5 -o "$work/part.html" 2>"$work/err"
@@ -19,7 +19,7 @@ check "an iteration that does not exist is refused" fails 1 "has 0 to 73" $expor
 sed '/"iteration"/d' "$recording" >"$work/none.esp.jsonl"
 check "a recording without iterations is refused" fails 1 "has no iterations\|say which" $ESPALIER export "$work/none.esp.jsonl" --html
 
-# A "<" takes six bytes in the page, so the page of this recording is larger than the limit.
+# Each "<" takes six bytes in the page, so the page of this recording is larger than the limit.
 awk 'NR == 1 || /"type":"iteration"/ { if (NR > 1) { if (!done++) kept = $0 } else print }
     END { for (text = "<"; length(text) < 900000;) text = text text
           for (i = 0; i < 12; i++) printf "{\"t\":0,\"type\":\"prompt\",\"tokens\":[{\"id\":%d,\"text\":\"%d%s\"}]}\n", 3000 + i, i, substr(text, 1, 1000000)
@@ -28,7 +28,7 @@ check "a page that is too large is refused" fails 1 "larger than 64 MB; choose f
     $ESPALIER export "$work/large.esp.jsonl" --html
 rm "$work/large.esp.jsonl"
 
-# The digests in the page's security policy must equal the digests of its script and its style.
+# The digests in the page's security policy must be the digests of the page's script and style.
 digest() {
     awk -v from="$1" -v to="$2" 'function rest(s) { return substr(s, index(s, from) + length(from)) }
         !on && index($0, from) { on = 1; print rest($0); next } on && index($0, to) { exit } on' "$work/page.html" |
@@ -39,7 +39,7 @@ named() {
 }
 check "the security policy has the digest of the style" test "$(digest '<style>' '</style>')" = "$(named style)"
 check "the security policy has the digest of the script" test "$(digest '<script>' '</script>')" = "$(named script)"
-check "the security policy allows nothing else" grep -q "Content-Security-Policy\" content=\"default-src 'none'; script-src 'sha256-[^' ]*'; style-src 'sha256-[^' ]*'; base-uri" "$work/page.html"
+check "the security policy allows only this script and this style" grep -q "Content-Security-Policy\" content=\"default-src 'none'; script-src 'sha256-[^' ]*'; style-src 'sha256-[^' ]*'; base-uri" "$work/page.html"
 check "the page refers to no other file or page" sh -c "! grep -v 'http://www.w3.org/2000/svg' '$work/page.html' | grep -q 'https\\?://\\|src=\\|href=\\|@import\\|url('"
 
 $ESPALIER export tests/vectors/recordings/hostile.esp.jsonl --html -o "$work/hostile.html" 2>/dev/null
@@ -50,7 +50,7 @@ if command -v xmllint >/dev/null; then
         xmllint --html --noout "$work/$page.html" 2>&1 | grep 'error :' | grep -v 'Tag [a-z]* invalid' >"$work/complaints"
         check "$page.html is valid HTML" test ! -s "$work/complaints"; cat "$work/complaints"
     done
-    check "hostile text creates no element" test \
+    check "HTML tags in a recorded text create no elements in the page" test \
         "$(xmllint --html --xpath 'count(//script) + 100 * count(//style) + 10000 * count(//b | //a | //img | //iframe)' \
             "$work/hostile.html" 2>/dev/null)" = 102
 fi

@@ -37,7 +37,7 @@ LANES = 32
 TYPES = {"Q8_0": (34, 1, 4), "Q4_0": (18, 1, 4), "Q5_0": (22, 1, 4), "IQ4_NL": (18, 1, 4), "MXFP4": (17, 1, 4),
          "Q4_K": (144, 8, 1), "Q5_K": (176, 8, 1), "Q6_K": (210, 8, 1)}
 OUTPUTS = 16
-LESS = ", a tile less>"
+LESS = ", one tile fewer>"
 HALVES = 2  # the middle loop runs twice, and each iteration computes the scales of 128 of 256 columns
 # The types in the order of enum esp_dtype (kernels/dtype.h). The compiler writes their numbers in the names of variants.
 DTYPES = ["F32", "F16", "BF16", *TYPES]
@@ -117,7 +117,7 @@ def main_loops(instructions):
 
 def named_loops(name, instructions):
     """Returns the names and the instructions of a kernel's main loops. A kernel of blocks.cu has a second main loop,
-    which processes one tile less per iteration."""
+    which processes one tile fewer per iteration."""
     found = main_loops(instructions)
     if not name.startswith("blocks"):
         return [(name, loop) for loop in found[:1]]

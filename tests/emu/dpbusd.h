@@ -1,6 +1,6 @@
 /* dpbusd.h - emulates an instruction of AVX-VNNI (vpdpbusd in VEX encoding) with AVX2
  * instructions, for processors without AVX-VNNI. If ESP_EVEX is defined, the header uses the
- * same instruction in the encoding of AVX-512 VNNI. That is as fast as AVX-VNNI. So the speed
+ * same instruction in the encoding of AVX-512 VNNI. This encoding is equally fast, so the speed
  * of AVX-VNNI can be measured on processors that have only AVX-512 VNNI.
  *
  * For each 32-bit lane, the instruction multiplies the four unsigned bytes in `u` by the four

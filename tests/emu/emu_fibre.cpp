@@ -32,8 +32,8 @@
 enum { most_fibres = 1100 };
 static const size_t stack_bytes = 256 << 10;
 /* Stacks are aligned to pages. Each fibre's data begins at one of `colours` different offsets
- * from the top of its stack. With equal offsets, the few cache lines that each thread uses
- * would be in the same few sets of the processor's caches, and evict each other.
+ * from the top of its stack. With equal offsets, the cache lines of all threads would be in the
+ * same few sets of the processor's caches, and would evict each other.
  */
 static const size_t colours = 61, colour_bytes = 5 * 64;
 
@@ -48,9 +48,9 @@ static size_t page_bytes()
 static emu_fibre *leaving; /* the fibre that the last switch suspended */
 
 /* AddressSanitizer knows only two stacks: the host's stack, and one stack that contains the
- * stacks of all fibres. So it need not be told about a switch between two fibres, which would
- * take a quarter of the run time. But the sanitizer's check for use after return must be turned
- * off (asan-use-after-return=0), because it needs an additional stack for each fibre.
+ * stacks of all fibres. So the sanitizer is not told about a switch between two fibres; telling
+ * it would take a quarter of the run time. But the sanitizer's check for use after return must
+ * be turned off (asan-use-after-return=0), because it needs an additional stack for each fibre.
  */
 #ifdef EMU_ASAN
 static struct {

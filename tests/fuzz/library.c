@@ -30,8 +30,7 @@ static const char *path;
 
 /* ------------------------------------------------------------------ a small library */
 
-/* Returns whether a call succeeded. If the call failed, checks that it gave an error message.
- * */
+/* Returns whether a call succeeded. If it failed, checks that it gave an error message. */
 static bool holds(int status, const char *err)
 {
     FUZZ_REQUIRE(status >= 0 || *err, "a failure is a sentence");
@@ -66,7 +65,7 @@ static void put_iteration(struct esp_pack *log, int number)
     esp_log_tree(log, number, 0, &event, &layers);
 }
 
-/* Writes the records of a text and of a branch of it. */
+/* Writes the records of a text, and of a branch that begins in this text. */
 static void put_branches(struct esp_pack *log)
 {
     struct esp_written tokens[TOKENS];

@@ -1,8 +1,8 @@
 /* Fuzzes the folder of a draft head or a whole model, which can have an MTP layer. The folder
  * has config.json, generation_config.json, espalier.json, and tensors that can contradict the
  * configuration. The input consists of these files (fuzz.h). The number after the name of a
- * .safetensors file is the number of data bytes after the header, which are all 0. Each byte of
- * an opened model must be readable.
+ * .safetensors file says how many data bytes follow the header; all of them are 0. If a model
+ * can be opened, each of its bytes must be readable.
  */
 #include "engine/model/model.h"
 

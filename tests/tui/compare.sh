@@ -31,7 +31,7 @@ counts() { # DRAFTER: prints the tokens per iteration and the iterations in the 
 }
 $ESPALIER compare -p "$prompt" -n 60 --drafter dynatree:N=8 --with linear:K=4 --seed 0 >"$work/table"
 for drafter in dynatree linear; do
-    check "the totals of $drafter equal those of the command espalier compare" test \
+    check "the totals of $drafter equal the totals that espalier compare prints" test \
         "$(counts $drafter <"$work/screen")" = "$(counts $drafter <"$work/table")"
     check "the compare pane has totals for $drafter" test -n "$(counts $drafter <"$work/screen")"
 done
@@ -60,7 +60,7 @@ $dump" --temp $temp --seed 0
     check "the text at temperature $temp is not empty" test "$(wc -w <"$work/alone")" -gt 30
 done
 
-# Every setting can be changed during a comparison.
+# A user must be able to change every setting during a comparison.
 play "$begin
 type :temp 0.7
 key Enter

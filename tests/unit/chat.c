@@ -1,5 +1,5 @@
-/* Tests that conversations are written byte for byte as apply_chat_template() of the Hugging
- * Face library writes them. Also tests that the format is recognised from a model's template.
+/* Tests that conversations are written byte for byte as the Hugging Face library writes them
+ * with apply_chat_template(). Also tests that the format is recognised from a model's template.
  * The reference texts come from tests/vectors/make_chat_vectors.py. */
 #include <cJSON.h>
 #include <stdio.h>
@@ -140,7 +140,7 @@ static bool keeps_turns(const struct esp_chat *chat)
     return true;
 }
 
-/* If turns and answers are written one by one, the text must equal that of the whole
+/* If turns and answers are written one by one, the result must equal the text of the whole
  * conversation. */
 TEST(turns_written_one_by_one_give_the_same_text)
 {
@@ -270,7 +270,7 @@ TEST(a_folder_defines_its_format)
     CHECK(open_folder(&chat, "{\"chat_template\": \"[INST]\"}", "<|start_header_id|>", err) ==
           ESP_OK);
     CHECK(chat.format && strcmp(chat.format->name, "llama3") == 0,
-          "the separate file with the template takes precedence");
+          "the template in a separate file must take precedence");
     CHECK(open_folder(&chat, "{\"chat_template\": ", NULL, err) < 0 &&
           strstr(err, "tokenizer_config.json"));
     CHECK(open_folder(&chat, NULL, NULL, err) == ESP_OK);

@@ -8,7 +8,7 @@
 #include "tests/check.h"
 #include "tests/scene.h"
 
-/* The numbers of tokens that the two sides commit per iteration. Both start at token 2. At
+/* How many tokens the two sides commit in each iteration. Both sides start at token 2. At
  * tokens 2, 10 and 18, both sides begin an iteration. */
 static const int firsts[] = {4, 4, 4, 4, 2}, seconds[] = {2, 3, 3, 4, 4, 4};
 
@@ -114,7 +114,8 @@ TEST(overwritten_iterations_are_not_shown)
     scene_event(&scene, &(struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &it});
     CHECK(esp_iteration_covering(&scene.state, 5)->index == 9 &&
           esp_iteration_covering(&scene.state, 8)->index == 9);
-    CHECK(!esp_iteration_covering(&scene.state, 9), "no iteration of an earlier text is shown");
+    CHECK(!esp_iteration_covering(&scene.state, 9),
+          "an iteration of an earlier text must not be shown");
     CHECK(esp_iteration_covering(&scene.state, 4)->index == 0);
     scene_close(&scene);
 }
@@ -134,13 +135,14 @@ TEST(totals_start_with_the_comparison_and_with_every_changed_setting)
     CHECK(scene.state.trace.since.iterations == 4 && scene.state.trace.since.committed == 16);
     CHECK(scene.state.compared->trace.since.iterations == 5);
     CHECK(scene.state.compared->trace.since.committed == 16);
-    CHECK(scene.state.trace.course.count == 9, "the statistics of the whole text continue");
+    CHECK(scene.state.trace.course.count == 9,
+          "starting a comparison must not reset the statistics of the whole text");
     scene_phase(&scene, ESP_PHASE_WAITING, "", 0);
     both_write(&scene, 2);
     CHECK(scene.state.trace.since.iterations == 5 && scene.state.trace.timed.iterations == 4);
     CHECK(scene.state.compared->trace.since.iterations == 6);
     CHECK(scene.state.compared->trace.timed.iterations == 5,
-          "iterations of step mode have no times");
+          "iterations in step mode must not be timed");
     scene_event(&scene,
                 &(struct esp_event){.type = ESP_EVENT_SETTING, .key = "drafter", .text = "ar"});
     CHECK(scene.state.trace.since.iterations == 0 &&
@@ -200,8 +202,8 @@ TEST(step_mode_shows_whose_turn_it_is)
     scene_close(&scene);
 }
 
-/* The keys move the cursor forward and back from iteration to iteration, and the other panes
- * show the same iteration. */
+/* The keys must move the cursor forward and back from iteration to iteration. The other panes
+ * must show the same iteration. */
 TEST(keys_move_from_iteration_to_iteration)
 {
     struct scene scene;
@@ -209,7 +211,7 @@ TEST(keys_move_from_iteration_to_iteration)
     compared(&scene, 80, 24, 9);
     esp_ui_act(ui, &scene.state, ESP_ACTION_NEXT_PANE, 80, 24);
     CHECK(ui->layout.focused && ui->layout.current == ESP_PANE_compare,
-          "the comparison pane gets the focus first");
+          "the comparison pane must get the focus first");
     esp_ui_act(ui, &scene.state, ESP_ACTION_LEFT, 80, 24);
     CHECK(ui->look.iteration == 2 && ui->view[ESP_PANE_compare].anchor == 10);
     esp_ui_act(ui, &scene.state, ESP_ACTION_LEFT, 80, 24);
@@ -218,7 +220,7 @@ TEST(keys_move_from_iteration_to_iteration)
     esp_ui_act(ui, &scene.state, ESP_ACTION_PAGE_UP, 80, 24);
     CHECK(ui->look.iteration == 0 && ui->view[ESP_PANE_compare].anchor == 2);
     esp_ui_act(ui, &scene.state, ESP_ACTION_LEFT, 80, 24);
-    CHECK(ui->look.iteration == 0, "the cursor stays at the first iteration");
+    CHECK(ui->look.iteration == 0, "the cursor must stay at the first iteration");
     both_write(&scene, 0);
     esp_ui_act(ui, &scene.state, ESP_ACTION_PAGE_DOWN, 80, 24);
     CHECK(ui->look.iteration == 2);
@@ -227,21 +229,21 @@ TEST(keys_move_from_iteration_to_iteration)
     esp_ui_act(ui, &scene.state, ESP_ACTION_LEFT, 80, 24);
     esp_ui_act(ui, &scene.state, ESP_ACTION_LEAVE_PANE, 80, 24);
     CHECK(ui->look.iteration == -1 && ui->layout.focused,
-          "the first Esc returns to the newest iteration");
+          "the first Esc must return to the newest iteration");
     esp_ui_act(ui, &scene.state, ESP_ACTION_LEAVE_PANE, 80, 24);
     CHECK(!ui->layout.focused);
     esp_ui_act(ui, &scene.state, ESP_ACTION_NEXT_PANE, 80, 24);
     esp_ui_act(ui, &scene.state, ESP_ACTION_HIDE, 80, 24);
     CHECK(esp_ui_layout(ui, 80, 24).pane[ESP_PANE_compare].width == 0,
-          "the comparison pane can be hidden");
+          "it must be possible to hide the comparison pane");
     CHECK(ui->layout.focused && ui->layout.current == ESP_PANE_text,
-          "when a pane is hidden, the text pane gets the focus");
+          "when a pane is hidden, the text pane must get the focus");
     esp_ui_act(ui, &scene.state, ESP_ACTION_LEAVE_PANE, 80, 24);
     CHECK(esp_ui_layout(ui, 80, 24).pane[ESP_PANE_tree].width > 0);
     scene_compare(&scene, "");
     scene_compare(&scene, "ar");
     CHECK(esp_ui_layout(ui, 80, 24).pane[ESP_PANE_compare].width > 0,
-          "a new comparison shows the hidden pane again");
+          "a new comparison must show the hidden pane again");
     scene_close(&scene);
 }
 
@@ -266,8 +268,8 @@ TEST(every_size_can_be_drawn)
     scene_close(&scene);
 }
 
-/* The last iteration of a text drafts nothing, so the pane shows the trees of the iterations
- * before it. */
+/* The last iteration of a text drafts nothing. So the pane must show the trees of the previous
+ * iterations. */
 TEST(the_newest_tree_is_shown_unless_it_is_far_back)
 {
     struct scene scene;

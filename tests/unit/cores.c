@@ -1,5 +1,5 @@
-/* Tests which cores are counted as performance cores. The test's folders imitate Linux's
- * /sys. */
+/* Tests which cores are counted as performance cores. The test makes a folder that imitates
+ * /sys on Linux. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 static char sys[] = "/tmp/espalier-cores-XXXXXX";
 
-/* Writes `text` to the file sys/`path`, and makes the folders above the file. */
+/* Writes `text` to the file sys/`path`. Makes the folders that contain the file. */
 static void write_text(const char *path, const char *text)
 {
     char all[300];
@@ -59,7 +59,8 @@ static int best(int first, int last)
     return esp_cores_best_of(sys, allowed);
 }
 
-/* The processor has six cores of two threads each, and eight cores of one thread. */
+/* The processor has six performance cores of two threads each, and eight slower cores of one
+ * thread each. */
 TEST(on_intels_hybrid_processors_each_performance_core_counts_once)
 {
     begin();
@@ -72,13 +73,13 @@ TEST(on_intels_hybrid_processors_each_performance_core_counts_once)
     }
     CHECK(best(0, 19) == 6, "%d", best(0, 19));
     CHECK(best(1, 12) == 6,
-          "a core is counted even if the process can use only the core's second thread: %d",
+          "a core must be counted even if the process can use only its second thread: %d",
           best(1, 12));
     CHECK(best(9, 14) == 2, "%d", best(9, 14));
     CHECK(best(12, 19) == 8,
-          "if the process can use only slower cores, all of them are counted: %d",
+          "if the process can use only slower cores, all of them must be counted: %d",
           best(12, 19));
-    CHECK(best(0, 11) == 12, "if all cores are of the same kind, all of them are counted: %d",
+    CHECK(best(0, 11) == 12, "if all cores are of the same kind, all must be counted: %d",
           best(0, 11));
     end();
 }
@@ -145,7 +146,7 @@ static struct esp_nodes nodes_of(int first, int last)
 TEST(cpus_belong_to_nodes_of_memory)
 {
     begin();
-    /* no files describe nodes yet */
+    /* no file describes a NUMA node yet */
     CHECK(nodes_of(0, 7).count == 1 && nodes_of(0, 7).cores[0] == 8);
     write_node(0, "0-1,4-5\n");
     write_node(1, "\n"); /* a node that has memory but no CPUs */

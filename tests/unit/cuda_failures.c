@@ -2,9 +2,10 @@
  *
  * On the emulator, the test repeats a short use of the backend: it opens a model, a cache and
  * rows, runs passes as graphs and with cuBLASLt, draws tokens, and compacts the cache. In each
- * repetition, a different call fails, or memory runs out earlier. Every failure must give a
- * status and an error message, no memory may stay allocated, and the next use must succeed. A
- * real GPU cannot be made to fail, so the test uses the backend of a real GPU only once.
+ * repetition, a different call fails, or the device has a different amount of memory. Every
+ * failure must give a status and an error message, no memory may stay allocated, and the next
+ * use must succeed. A real GPU cannot be made to fail, so the test uses the backend of a real
+ * GPU only once.
  */
 #include <dlfcn.h>
 #include <math.h>
@@ -77,7 +78,7 @@ struct life {
     struct esp_cache *cache;
     struct esp_rows *rows;
     char err[400];
-    long calls; /* the number of calls before anything was released */
+    long calls; /* number of calls before the first release */
 };
 
 /* Opens the model, the cache and the rows on the open backend. */
@@ -157,8 +158,8 @@ static int use_all(struct life *l)
     return status;
 }
 
-/* Uses the backend once. Returns the status of the first call that failed. Its error message is
- * then in `err`. */
+/* Uses the backend once. Returns the status of the first call that failed. If a call failed,
+ * `err` has its error message. */
 static int live(struct life *l, struct random_model *model, const struct controls *c)
 {
     memset(l, 0, sizeof *l);
@@ -203,9 +204,9 @@ static void fail_each(const struct controls *c, struct random_model *model, int 
         int leaks = c->leaks(left, sizeof left);
         CHECK(leaks == 0, "%s (call %ld) failed: %s were not released", name, call, left);
         bool gives_back = strstr(name, "Destroy") || strstr(name, "Free");
-        /* If one of these calls fails, the backend uses its own product or single launches
-         * instead, and reports no failure. After a failure of cudaSetDevice(), a real GPU would
-         * refuse the calls for the other device, but the emulator does not. */
+        /* If one of these calls fails, the backend reports no failure: it uses its own product
+         * kernel or single launches instead. After a failure of cudaSetDevice(), a real GPU
+         * would refuse the calls for the other device, but the emulator does not. */
         bool replaced = strstr(name, "GetHeuristic") ||
                         (model->desc.divided && strstr(name, "SetDevice")) ||
                         (error == OUT_OF_MEMORY &&
@@ -295,7 +296,7 @@ TEST(too_little_memory_is_reported_and_leaks_nothing)
 
 enum { ASKED = 2, BEST = 4 };
 
-/* Stores the results of the calls that are made to fail below. */
+/* Stores the results of calls. The test below makes these calls fail. */
 struct answers {
     int32_t ids[ASKED * BEST];
     float values[VOCABULARY];
@@ -436,12 +437,12 @@ TEST(a_failure_discards_all_deferred_results)
             c.fail_at(0, 0, false);
             CHECK(status < 0 || calls < call, "call %zu: the failure of %s was not reported", i,
                   name);
-            here = untouched; /* from now on, no call may write to `here` */
+            here = untouched; /* after a failure, no call may write to `here` */
             status = make_ready(&l);
             CHECK(status == 0, "after call %zu, in which %s failed: status %d, %s", i, name,
                   status, l.backend->ops->failure(l.backend));
             CHECK(memcmp(&here, &untouched, sizeof here) == 0,
-                  "call %zu, %s failed: its results were written later", i, name);
+                  "call %zu: results were written although %s had failed", i, name);
         } while (call < calls);
     }
     close_life(&l);
@@ -535,7 +536,7 @@ TEST(a_driver_that_is_too_old_is_reported)
     CHECK(status == 0 && backend->ops == &esp_backend_cpu && strstr(err, "driver"), "%d, %s",
           status, err);
     backend->ops->close(backend);
-    c.set_driver(0); /* with backend "auto", a missing driver is not reported */
+    c.set_driver(0); /* with backend "auto", a missing driver must not be reported */
     status = esp_backend_open(&backend, "auto", 0, 0, err, sizeof err);
     CHECK(status == 0 && backend->ops == &esp_backend_cpu && !*err, "%d, %s", status, err);
     backend->ops->close(backend);
@@ -562,8 +563,8 @@ static void read_logits(struct life *l, bool exact, float *logits)
         CHECK(ops->read_row(l->rows, i, logits + i * VOCABULARY) == 0);
 }
 
-/* Without cuBLASLt, the backend's own kernels compute all products. */
-TEST(without_cublaslt_products_are_our_own)
+/* Without cuBLASLt, the backend's own kernels must compute all products. */
+TEST(products_work_without_cublaslt)
 {
     static float with[BATCH * VOCABULARY], exact[BATCH * VOCABULARY],
         without[BATCH * VOCABULARY];

@@ -46,7 +46,7 @@ static const char *tmux(const char *arguments)
     return line;
 }
 
-/* Sends bytes to the program as the terminal would, and quotes them for the shell. */
+/* Sends bytes to the program in the same way as a terminal does. Quotes them for the shell. */
 static void send(const char *bytes)
 {
     char arguments[3000] = "send-keys -t main -l -- '";
@@ -143,8 +143,8 @@ static void cut(struct line *line, int from, int to)
     line->point = from;
 }
 
-/* Applies an editing key to the line. Returns the byte to send, or 0 if the key would have no
- * effect now. */
+/* Applies an editing key to the expected line. Returns the byte to send to the program, or 0 if
+ * the key would have no effect now. */
 static char edit(struct line *line, int what)
 {
     switch (what) {
@@ -165,7 +165,7 @@ static char edit(struct line *line, int what)
         if (line->point > 0)
             cut(line, line->point - 1, line->point);
         return 8;
-    case 6: /* C-d in an empty line would end the program */
+    case 6: /* not in a short line, because C-d in an empty line ends the program */
         if (line->point == line->count || line->count < 2)
             return 0;
         cut(line, line->point, line->point + 1);
@@ -243,8 +243,9 @@ TEST(the_column_is_right_while_editing)
     CHECK(wrong == 0, "%d cases are wrong", wrong);
 }
 
-/* The history has several lines (unknown commands), the newest last. Each case has the text to
- * search for, the index of the line that is found, and the text before the match. */
+/* The history has several lines, which are unknown commands, the newest line last. Each case
+ * has the text to search for, the index of the line that is found, and the text before the
+ * match. */
 TEST(the_column_is_right_in_reverse_search)
 {
     static const char *const lines[] = {

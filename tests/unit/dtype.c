@@ -79,9 +79,8 @@ TEST(the_search_for_the_scale_has_a_smaller_error_than_the_gguf_package)
     }
 }
 
-/* Upper bounds of the error, relative to the standard deviation, for normally distributed
- * numbers. They are 10 % above the measured errors.
- */
+/* The error for normally distributed numbers must stay below these bounds. They are relative to
+ * the standard deviation, and 10 % above the measured errors. */
 TEST(more_bits_have_smaller_errors)
 {
     static const struct {
@@ -177,7 +176,7 @@ TEST(zeros_and_values_that_are_not_numbers_are_harmless)
             CHECK(out[i] == 0.0f, "%s: %g", esp_dtype_name(dtype), out[i]);
         for (int i = 0; i < N; i++)
             x[i] = i % 3 == 0 ? NAN : i % 3 == 1 ? INFINITY : -INFINITY;
-        esp_quantise(dtype, x, N, stored); /* the sanitizers check for undefined behaviour */
+        esp_quantise(dtype, x, N, stored); /* the sanitizers must find no undefined behaviour */
     }
 }
 

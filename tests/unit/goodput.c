@@ -17,7 +17,7 @@
 
 static double draft_first, draft_row, verify_row;
 static int verify_class; /* the cost of verifying rises in steps of this many rows */
-static int nearly_free;  /* this many rows cost only a tenth of what other rows cost */
+static int nearly_free;  /* this many rows cost only a tenth of the cost of another row */
 
 static double draft_cost(int rows)
 {
@@ -163,7 +163,7 @@ static void note_context(struct context *at, const struct drafting *d)
     memcpy(at->text, d->session->text, (size_t)at->length * sizeof *at->text);
 }
 
-/* Returns the value of the best trees at a price, added up over all contexts. */
+/* Returns the sum of the values of the best trees of all contexts, at this price. */
 static double gain_of_all(struct drafting *d, double price)
 {
     double gain = 0;
@@ -174,9 +174,9 @@ static double gain_of_all(struct drafting *d, double price)
     return gain;
 }
 
-/* Returns the rate of the best trees, in tokens per cost. It is the price at which their value
- * is 0 (Dinkelbach). The value falls with the price and is convex. So if the search starts
- * below the rate, it never exceeds the rate. */
+/* Returns the rate of the best trees: tokens divided by cost. The rate is the price at which
+ * the value of these trees is 0 (Dinkelbach). The value falls with the price and is convex. So
+ * if the search starts below the rate, it never exceeds the rate. */
 static double best_rate(struct drafting *d, double price)
 {
     const double little = 1e-4;
@@ -302,9 +302,8 @@ TEST(nearly_free_rows_are_used_where_they_gain_most)
     nearly_free = 0;
 }
 
-/* Guesses that need no draft pass are available from the first iteration on. They must not keep
- * a good draft model from being tried. Each text has a session of its own, because a session
- * learns. */
+/* Guesses that need no draft pass are available from the first iteration on. The drafter must
+ * still try a good draft model. Each text has its own session, because a session learns. */
 TEST(recycled_tokens_do_not_replace_a_good_draft_at_the_start)
 {
     double cost[2] = {0, 0};
@@ -366,7 +365,7 @@ TEST(a_good_draft_is_used_again_after_it_was_useless)
                                                .context = 2048,
                                                .sharpness = 5});
     draft_first = 0.05;
-    draft_row = 0.002; /* also for each token that was written without the draft */
+    draft_row = 0.002; /* also the cost of reading a token that was written without the draft */
     verify_row = 0.05;
     verify_class = 1;
     plant(&d);
@@ -519,8 +518,8 @@ TEST(costs_rise_with_rows_and_single_samples_count_little)
 {
     memset(&costs, 0, sizeof costs);
     CHECK(esp_costs_verify(&costs, 1) == 0 && esp_costs_draft(&costs, 1) == 0);
-    esp_costs_took(&costs, ESP_COST_VERIFY, 1,
-                   5 * ESP_COST_WARM_UP); /* the first pass of a program is ignored */
+    /* The first pass of a program must be ignored. */
+    esp_costs_took(&costs, ESP_COST_VERIFY, 1, 5 * ESP_COST_WARM_UP);
     CHECK(esp_costs_verify(&costs, 1) == 0);
     esp_costs_took(&costs, ESP_COST_VERIFY, 1, 1);
     CHECK(esp_costs_verify(&costs, 1) == 1 && esp_costs_verify(&costs, 9) < 1.5);
@@ -530,16 +529,17 @@ TEST(costs_rise_with_rows_and_single_samples_count_little)
     for (int i = 0; i < 8; i++)
         esp_costs_took(&costs, ESP_COST_VERIFY, 8, 2);
     CHECK(fabs(esp_costs_verify(&costs, 8) - 2) < 0.01, "%g", esp_costs_verify(&costs, 8));
+    /* If 4 rows take longer than 8 rows, the two times must be averaged. */
     for (int i = 0; i < 8; i++)
-        esp_costs_took(&costs, ESP_COST_VERIFY, 4,
-                       3); /* 4 rows take longer than 8, so both sizes are averaged */
+        esp_costs_took(&costs, ESP_COST_VERIFY, 4, 3);
     for (int rows = 2; rows < 2000; rows++)
         CHECK(esp_costs_verify(&costs, rows) >= esp_costs_verify(&costs, rows - 1), "%d", rows);
     costs.relative = 0.25;
     const double one = esp_costs_verify(&costs, 1);
     CHECK(one > 0 && one < 3, "%g", one);
     CHECK(esp_costs_draft(&costs, 1) == 0.25 * one);
-    esp_costs_at(&costs, 5000); /* for longer texts, estimates start from the known costs */
+    /* For longer texts, estimates must start from the known costs. */
+    esp_costs_at(&costs, 5000);
     CHECK(fabs(esp_costs_verify(&costs, 1) - one) < 0.2 * one, "%g",
           esp_costs_verify(&costs, 1));
     esp_costs_took(&costs, ESP_COST_VERIFY, 1, 7);
@@ -548,9 +548,9 @@ TEST(costs_rise_with_rows_and_single_samples_count_little)
     CHECK(esp_costs_verify(&costs, 1) == one);
 }
 
-/* The machine gets three times as slow while four rows are verified. The estimated cost of
- * eight rows must rise in proportion, although passes of eight rows are no longer measured. */
-TEST(sizes_without_recent_samples_follow_the_others)
+/* The machine becomes three times slower, and from then on only passes of four rows are
+ * measured. The estimated cost of eight rows must rise in proportion. */
+TEST(costs_without_recent_samples_follow_the_costs_of_other_sizes)
 {
     memset(&costs, 0, sizeof costs);
     esp_costs_took(&costs, ESP_COST_VERIFY, 1, 5 * ESP_COST_WARM_UP);
@@ -579,8 +579,9 @@ TEST(the_line_through_all_sizes_corrects_an_old_time_of_plain_decoding)
     CHECK(esp_costs_verify(&costs, 1) < 1.35, "%g", esp_costs_verify(&costs, 1));
 }
 
-/* On some processors, the second row is nearly free, but the third is not. */
-TEST(a_size_off_the_line_counts_if_its_samples_agree)
+/* On some processors, the second row is nearly free, but the third row is not. So the cost of
+ * two rows is not on the line through the costs of all sizes. */
+TEST(a_cost_off_the_line_is_used_if_its_samples_agree)
 {
     static const double seconds[] = {0, 1, 1.2, 2, 2.3};
     memset(&costs, 0, sizeof costs);
@@ -592,13 +593,13 @@ TEST(a_size_off_the_line_counts_if_its_samples_agree)
               esp_costs_verify(&costs, rows));
     memset(&costs, 0, sizeof costs);
     for (int i = 0; i < 9; i++)
-        for (int rows = 1; rows <= 4; rows++) /* the noise is as large as the differences */
+        for (int rows = 1; rows <= 4; rows++) /* now the noise hides the differences */
             esp_costs_took(&costs, ESP_COST_VERIFY, rows, seconds[rows] * (1 + 0.5 * (i % 3)));
     CHECK(esp_costs_verify(&costs, 2) > 1.25, "%g", esp_costs_verify(&costs, 2));
 }
 
-/* If a number of rows was never tried, its cost is estimated from the costs of other numbers of
- * rows. The estimate is a little lower than these costs suggest. */
+/* If a number of rows was never tried, its cost must be estimated from the costs of other
+ * numbers of rows. The estimate must be a little lower than these costs suggest. */
 TEST(an_untried_size_costs_about_the_cost_of_its_additional_rows)
 {
     memset(&costs, 0, sizeof costs);
@@ -634,7 +635,7 @@ TEST(costs_are_stored_and_damaged_files_do_no_harm)
         esp_costs_took(&again, ESP_COST_VERIFY, 4, 0.75);
     }
     esp_costs_save(&costs);
-    /* adds the measurements of `again` to the file, which keeps those of `costs` */
+    /* must add the measurements of `again` to the file without losing those of `costs` */
     esp_costs_save(&again);
     memset(&costs, 0, sizeof costs);
     esp_costs_turn(&costs, "a");
@@ -648,8 +649,8 @@ TEST(costs_are_stored_and_damaged_files_do_no_harm)
         esp_costs_turn(&costs, "a");
         CHECK(esp_costs_verify(&costs, 1) == 0, "%s", files[i]);
     }
-    /* The costs in the file were measured on a busy machine, and two rows took several times as
-     * long as one. Now the machine is idle. */
+    /* In the file, two rows took several times as long as one row, because the machine was
+     * busy. Now the machine is idle, and the estimates must follow. */
     CHECK(esp_state_write(again.file,
                           "{\"key\":\"a\",\"verify\":[[[0,3e-3,8],[1,20e-3,8],[2,25e-3,8],"
                           "[3,27e-3,8],[4,30e-3,8]]]}") == ESP_OK);
@@ -696,7 +697,7 @@ TEST(sentences_about_cut_nodes_have_their_numbers)
     nodes[0].reason = ESP_REASON_PLAIN;
     esp_explain_node(text, sizeof text, &it, ESP_STAGES, 0, &tokens);
     CHECK(strstr(text, "does not pay"), "%s", text);
-    it.gauge_count = 0; /* a recording can lack gauges */
+    it.gauge_count = 0; /* as in a recording without gauges */
     CHECK(!esp_explain_refusal(text, sizeof text, &it, 1));
     esp_explain_node(text, sizeof text, &it, ESP_STAGES, 2, &tokens);
     CHECK(strstr(text, "not worth a row"), "%s", text);

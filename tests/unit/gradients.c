@@ -79,8 +79,8 @@ static void run(struct network *n, const struct esp_loss_weights *weights)
     esp_network_backward(&n->network, rows);
 }
 
-/* Returns the slope of the reference's loss along `direction`, which has a number for each
- * parameter. */
+/* Returns the slope of the reference's loss along `direction`. A direction has a number for
+ * each parameter. */
 static double slope(const struct network *n, const double *direction,
                     const struct esp_loss_weights *weights)
 {
@@ -96,8 +96,8 @@ static double slope(const struct network *n, const double *direction,
     return (loss[1] - loss[0]) / (2 * h);
 }
 
-/* Checks the gradient of each parameter tensor by the slope of the loss along one direction.
- * The direction is the gradient of the tensor plus a random vector. */
+/* Compares the gradient of each parameter tensor with the slope of the loss along one
+ * direction. The direction is the gradient of the tensor plus a random vector. */
 static void check_slopes(struct network *n, const struct esp_loss_weights *weights)
 {
     const struct esp_parameters *p = &n->network.parameters;
@@ -194,8 +194,7 @@ TEST(any_number_of_threads_gives_the_same_bits)
 
 static const char *const names[] = {"generic", "avx2", "avx512", "neon"};
 
-/* Lists the function tables of this processor's instruction sets. The first is the portable
- * one. */
+/* Lists the function tables of this processor's instruction sets, the portable table first. */
 static int tables(const struct esp_cpu_gradients *found[4])
 {
     int count = 0;

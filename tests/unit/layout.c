@@ -1,5 +1,5 @@
 /* Tests the layout of panes for every size of the screen. Panes must be inside the screen and
- * overlap only in shared frames. On large screens, all of them must appear. */
+ * may overlap only in shared frames. On large screens, all panes must appear. */
 #include "tui/view/layout.h"
 
 #include "tests/check.h"

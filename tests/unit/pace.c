@@ -1,5 +1,5 @@
-/* Tests the estimate of seconds per token. Interruptions of the machine must not change it, but
- * steps with more work must. */
+/* Tests the estimate of seconds per token. Interruptions by other programs must not change the
+ * estimate, but steps with more work must. */
 #include <math.h>
 
 #include "tests/check.h"
@@ -7,8 +7,8 @@
 
 static unsigned long long state = 9;
 
-/* Returns the seconds that a step takes. In half of the steps, other programs make it up to 40
- * times as long. */
+/* Returns how long a step of `seconds` seconds takes on a busy machine. In half of the cases,
+ * other programs make the step up to 40 times as long. */
 static double disturbed(double seconds)
 {
     bool hit = check_uniform(&state) < 0.5;
@@ -35,13 +35,13 @@ TEST(plain_decoding_is_as_fast_as_itself)
         }
         double ratio = esp_pace_per_token(&plain) / esp_pace_per_token(&ar);
         CHECK(fabs(ratio - 1) < 1e-9, "%g", ratio);
-        /* an estimate from the total time would be too large */
+        /* an estimate from the total time would be much larger */
         CHECK(esp_pace_per_token(&plain) * 500 / total < 0.2);
     }
 }
 
-/* For each large tree, there are three small trees. With and without interruptions, the result
- * must be the time without interruptions divided by the tokens. */
+/* There are three small trees for each large tree. The result must be the time without
+ * interruptions divided by the number of tokens, whether or not there are interruptions. */
 TEST(the_cost_of_a_large_tree_is_not_an_interruption)
 {
     for (int hiccups = 0; hiccups < 2; hiccups++) {
@@ -65,7 +65,7 @@ TEST(only_the_latest_steps_count)
     add(&pace, 0, 5, 0, 1);
     CHECK(esp_pace_per_token(&pace) == 0);
     add(&pace, 0, 7, 1, 1);
-    CHECK(esp_pace_per_token(&pace) == 10); /* two steps of 5 seconds each for one token */
+    CHECK(esp_pace_per_token(&pace) == 10); /* two steps of 5 seconds for a single token */
     for (int i = 1; i <= 6; i++)
         add(&pace, 1, i, 1, 1);
     /* the last five steps took 2, 3, 4, 5 and 6 seconds */

@@ -96,7 +96,7 @@ TEST(typing_filters_the_entries)
     CHECK(esp_palette_key(&palette, 't') == ESP_PALETTE_STAYS);
     CHECK(palette.shown_count == 2);
     CHECK(strcmp(esp_palette_selected(&palette)->text, ":step") == 0);
-    CHECK(palette.shown[1] == 3, "the descriptions of entries are searched, too");
+    CHECK(palette.shown[1] == 3, "the search must include the descriptions of entries");
     CHECK(esp_palette_key(&palette, ESP_KEY_DOWN) == ESP_PALETTE_STAYS);
     CHECK(esp_palette_key(&palette, ESP_KEY_ENTER) == ESP_PALETTE_CHOSE);
     CHECK(esp_palette_selected(&palette)->binding == &esp_bindings[0]);
@@ -113,7 +113,8 @@ TEST(typing_filters_the_entries)
     CHECK(palette.shown_count == 0 && !esp_palette_selected(&palette));
     CHECK(esp_palette_key(&palette, ESP_KEY_ENTER) == ESP_PALETTE_STAYS);
     esp_palette_key(&palette, 127);
-    CHECK(strcmp(palette.query, "\u00e9") == 0, "erasing removes a whole character");
+    CHECK(strcmp(palette.query, "\u00e9") == 0,
+          "erasing must remove a whole character, not a byte");
     for (int i = 0; i < 500; i++)
         esp_palette_key(&palette, 0x1f333);
     CHECK(strlen(palette.query) < sizeof palette.query);

@@ -12,7 +12,7 @@
 #include "viz/walk_view.h"
 #include "tests/scene.h"
 
-/* The iterations have different numbers, so that their bars in the chart differ. */
+/* The iterations have different times and counts, so that their bars in the chart differ. */
 TEST(the_timeline_and_the_mask_match_their_golden_screens)
 {
     struct scene scene;
@@ -46,7 +46,7 @@ TEST(the_timeline_and_the_mask_match_their_golden_screens)
 }
 
 /* The walk is the order in which a pass computes the states of recurrent layers. If the target
- * has such layers, and there is enough room, the mask pane shows the walk beside the mask. */
+ * has such layers, the mask pane must show the walk beside the mask if there is enough room. */
 TEST(the_walk_is_beside_the_mask)
 {
     struct scene scene;
@@ -92,7 +92,7 @@ TEST(a_mask_that_does_not_fit_says_so)
     CHECK(said);
 }
 
-/* Returns whether row j is row i or an ancestor of it. */
+/* Returns whether row j is row i or an ancestor of row i. */
 static bool sees(const struct esp_tree *tree, int i, int j)
 {
     int target = tree->order[j];
@@ -102,7 +102,7 @@ static bool sees(const struct esp_tree *tree, int i, int j)
     return false;
 }
 
-/* Every drawing of the mask must show the ancestor relation. */
+/* Every drawing of the mask must show which nodes are ancestors of which nodes. */
 TEST(the_mask_is_the_ancestor_relation)
 {
     static struct esp_node nodes[90];
@@ -138,8 +138,7 @@ TEST(the_mask_is_the_ancestor_relation)
     }
 }
 
-/* Compares the sentences about verifiers that sample with the expected sentences and
- * numbers. */
+/* If a verifier samples, sentences must explain its decisions with the right numbers. */
 TEST(sampled_decisions_are_explained)
 {
     char text[160];
@@ -172,8 +171,8 @@ TEST(sampled_decisions_are_explained)
           "%s", text);
 }
 
-/* The zoomed controller pane has charts and the reasons why values changed. One chart also
- * shows the goal of the acceptance rate. */
+/* The zoomed controller pane must show charts and the reasons why values changed. One chart
+ * must also show the goal of the acceptance rate. */
 TEST(the_controller_has_charts)
 {
     struct scene scene;
@@ -197,7 +196,7 @@ TEST(the_controller_has_charts)
     scene_close(&scene);
 }
 
-/* If the node pane is not shown, a sentence under the tree explains the node at the cursor. */
+/* Without the node pane, a sentence under the tree must explain the node at the cursor. */
 TEST(the_tree_explains_its_node)
 {
     struct scene scene;
@@ -211,11 +210,11 @@ TEST(the_tree_explains_its_node)
     const bool once = first && !strstr(first + 1, "first choice is");
     free(text);
     scene_close(&scene);
-    CHECK(once, "only the node pane has the sentence");
+    CHECK(once, "if the node pane is shown, only this pane must have the sentence");
 }
 
-/* Above temperature 0, sentences say that a token was drawn at random. At temperature 0, they
- * never say so. */
+/* Above temperature 0, sentences must say that a token was drawn at random. At temperature 0,
+ * they must never say so. */
 TEST(sentences_name_random_draws)
 {
     char text[768] = "";
@@ -235,11 +234,11 @@ TEST(sentences_name_random_draws)
     CHECK(!strstr(text, "random"), "%s", text);
     it.seconds[ESP_STAGE_VERIFY] = 0;
     esp_explain_stop(text, sizeof text, &it, ESP_EVENT_STAGE, ESP_STAGE_VERIFY + 1, &tokens);
-    CHECK(!strstr(text, "ms"), "an unknown time is left out: %s", text);
+    CHECK(!strstr(text, "ms"), "an unknown time must be left out: %s", text);
 }
 
-/* Each pass reads the states of recurrent layers. It depends on the text whether the pass also
- * writes them. */
+/* Each pass reads the states of recurrent layers. Whether it also writes them depends on the
+ * text. */
 TEST(step_mode_says_how_often_states_were_read_and_written)
 {
     char text[768] = "";
@@ -268,8 +267,8 @@ TEST(small_probabilities_are_not_shown_as_0)
     CHECK(strcmp(esp_probability(text, 0), ".00") == 0, "%s", text);
 }
 
-/* For a verifier that samples, the inspector shows formulas beside the numbers, in panes of all
- * sizes. */
+/* For a verifier that samples, the inspector must show formulas beside the numbers, in panes of
+ * all sizes. */
 TEST(the_inspector_shows_the_formulas)
 {
     struct scene scene;

@@ -1,6 +1,7 @@
 /* rows.c - tests the backends' operations on rows over the vocabulary: largest entries,
- * probabilities, and arithmetic of distributions. They are compared with simple references that
- * sort. Some rows have ties, NaN or infinities, and some arguments are out of range. */
+ * probabilities, and arithmetic of distributions. The results are compared with simple
+ * implementations that sort. Some rows have ties, NaN or infinities, and some arguments are out
+ * of range. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +38,7 @@ static int softmax(struct setup *s, int32_t row, const struct esp_sampling *samp
                       : s->ops->gather(s->rows, &row, &(int32_t){0}, 1, &value, ESP_NOW);
 }
 
-/* Makes a row of one of these kinds: smooth, with many ties, peaked, all equal, ascending. */
+/* Fills a row. kind: 0 smooth, 1 with many ties, 2 peaked, 3 all equal, 4 ascending. */
 static void make_row(float *x, int n, int kind, unsigned long long *state)
 {
     for (int i = 0; i < n; i++) {
@@ -74,7 +75,7 @@ static const int sizes[] = {1, 2, 15, 16, 17, 100, 333, WIDE};
 
 enum { SIZES = sizeof sizes / sizeof *sizes, KINDS = 5 };
 
-EACH_BACKEND(largest_entries_equal_those_of_a_sort)
+EACH_BACKEND(largest_entries_equal_the_first_entries_of_a_sort)
 {
     unsigned long long state = 1;
     static float x[WIDE], values[2 * WIDE];
@@ -101,8 +102,8 @@ EACH_BACKEND(largest_entries_equal_those_of_a_sort)
                 CHECK(s.ops->top_k(s.rows, which, 2, k, ids, values, ESP_NOW) == 0);
                 for (int i = 0; i < k; i++)
                     CHECK(ids[i] == order[i].id && values[i] == order[i].value,
-                          "largest %d of %d, kind %d: place %d has entry %d, not %d", k, n,
-                          kind, i, ids[i], order[i].id);
+                          "largest %d of %d, row kind %d: position %d has token %d, not %d", k,
+                          n, kind, i, ids[i], order[i].id);
             }
         }
         close_setup(&s);
@@ -262,8 +263,8 @@ static void make_distribution(float *p, int n, unsigned long long *state)
         p[i] = (float)(p[i] / sum);
 }
 
-/* Checks that a token can have been drawn from the `n` probabilities `p`, and sets the token's
- * probability to 0. */
+/* Checks that the random number u draws this token from the `n` probabilities `p`. Then sets
+ * the token's probability to 0. */
 static void check_draw(float *p, int n, double u, int32_t token, double value)
 {
     double total = 0, sum = 0;

@@ -79,7 +79,7 @@ TEST(loading_and_failing)
 }
 
 /* While different models are being loaded, the screen must still show the old text. */
-TEST(loading_others)
+TEST(the_old_text_is_shown_while_models_load)
 {
     struct scene scene;
     scene_telling(&scene, 80, 24);
@@ -165,8 +165,8 @@ TEST(the_menu_stays_in_the_footer)
     scene_close(&scene);
 }
 
-/* At every width, the header compares the speed with that of plain decoding. If speculation is
- * slower, it says so in words. */
+/* At every width, the header must compare the speed with the speed of plain decoding. If
+ * speculation is slower, the header must say so in words. */
 TEST(the_header_says_that_speculation_is_slower)
 {
     struct scene scene;
@@ -226,7 +226,7 @@ TEST(which_drafts_were_accepted)
     const bool empty = strstr(text, "is counted here") != NULL;
     free(text);
     scene_close(&scene);
-    CHECK(empty, "after a change of a setting, counts must start at 0 again");
+    CHECK(empty, "after a setting has changed, counts must start at 0 again");
 }
 
 TEST(help_and_choices)
@@ -331,7 +331,7 @@ TEST(every_size_can_be_drawn)
     scene_close(&scene);
 }
 
-/* When the user has scrolled through the text, new text must not move the view. */
+/* If the user has scrolled back in the text, new text must not move the view. */
 TEST(the_text_can_be_scrolled)
 {
     struct scene scene;
@@ -384,7 +384,7 @@ TEST(the_focus_goes_round)
         esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_NEXT_PANE, 120, 36);
         seen += scene.ui.layout.focused;
     }
-    /* all panes except help, and except the comparison pane because nothing is compared */
+    /* All panes can have the focus, except help and, without a comparison, the compare pane. */
     CHECK(seen == ESP_PANES - 2 && !scene.ui.layout.focused, "%d panes had the focus", seen);
     esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_PREVIOUS_PANE, 120, 36);
     CHECK(scene.ui.layout.focused && scene.ui.layout.current != ESP_PANE_help);

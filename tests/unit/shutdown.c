@@ -65,8 +65,8 @@ static pid_t sleeper(struct pty *pty, const char *path)
     return pid;
 }
 
-/* Returns whether the process ends within five seconds. Returns true for a
- * zombie, too, because perhaps no process waits for it. */
+/* Returns whether the process ends within five seconds. A zombie counts as ended, because there
+ * may be no process that waits for it. */
 static bool has_gone(pid_t pid)
 {
     char path[64], state = 'X';
@@ -173,7 +173,7 @@ static void ends_with_editor(const char *first, int number)
     pid_t editor = sleeper(&pty, path);
     ends(&pty, number);
     CHECK(has_gone(editor), "the editor still runs");
-    CHECK(rmdir(lines) == 0, "the folder of the edited line remains");
+    CHECK(rmdir(lines) == 0, "the folder of the edited line was not removed");
 }
 
 TEST(the_program_ends_while_an_editor_has_the_terminal)
@@ -189,7 +189,7 @@ TEST(the_program_ends_even_if_an_editor_ignores_signals)
 
 /* ------------------------------------------------------------------ the terminal */
 
-/* Here nobody reads the program's output, so the program waits in write(). */
+/* The test does not read the program's output, so the program waits in write(). */
 TEST(a_terminal_that_takes_no_output_does_not_block_the_end)
 {
     struct pty pty;
@@ -203,8 +203,8 @@ TEST(a_terminal_that_takes_no_output_does_not_block_the_end)
     ended_well(&pty, end_unread(&pty), SIGTERM);
 }
 
-/* When the program has restored the terminal's modes, C-s stops the output, and C-z stops the
- * program. */
+/* When the program has restored the terminal's modes, C-s stops the output and C-z stops the
+ * program. The program must end nevertheless. */
 TEST(stopped_output_does_not_block_the_end)
 {
     for (int i = 0; i < 3; i++) {
@@ -270,8 +270,8 @@ static void type_any(struct pty *pty, unsigned long long *random)
     (void)!write(pty->fd, bytes, count);
 }
 
-/* When the program has restored the terminal's modes, C-c and C-\ end it as they end any
- * program. */
+/* Any key may be pressed while the program ends. When the program has restored the terminal's
+ * modes, C-c and C-\ end the program with a signal, like any other program. */
 TEST(keys_do_no_harm_while_the_program_ends)
 {
     static const char *const environment[] = {"VISUAL=true", NULL};

@@ -260,7 +260,7 @@ static double seconds_used(void)
     return (double)clock() / CLOCKS_PER_SEC;
 }
 
-/* If any step took quadratic time, one of these words would take hours. */
+/* If any step of the tokenizer took quadratic time, one of these words would take hours. */
 TEST(long_words_do_not_take_quadratic_time)
 {
     static const char *const units[] = {"a", " ", "=", "ab", "\n", "9", "\xC3\xA9", "\x80"};
@@ -497,8 +497,8 @@ TEST(literal_text_never_becomes_special_tokens)
         int32_t tokens[256];
         const int n = (int)strlen(special);
         snprintf(text, sizeof text, "%sé%s%s%s%s", special, special, special, special, special);
-        /* The literal part begins with "é". It has two whole special tokens as text, and the
-         * third without its last byte. */
+        /* The literal part begins with "é". It contains the text of two special tokens, and of
+         * a third special token without its last byte. */
         const struct esp_span span = {n, n + 2 + 3 * n - 1, 0};
         const struct esp_literals literals = {&span, 1, NULL};
         int count =
@@ -517,7 +517,7 @@ TEST(literal_text_never_becomes_special_tokens)
         }
         back[used] = '\0';
         CHECK(strstr(back, special) && used >= strlen(text), "%s: %s", cases[i].name, back);
-        /* Without a literal part, all five texts are special tokens. */
+        /* Without a literal part, all five texts must become special tokens. */
         count = esp_tokenizer_encode(tokenizer, text, strlen(text), tokens, 256);
         CHECK(count_token(tokens, count, id) == 5);
         esp_tokenizer_close(tokenizer);

@@ -183,9 +183,9 @@ static int blocks_as_made(const struct esp_tree *tree)
     return blocks;
 }
 
-/* before[] and after[] are from dyspec, app. C, table 5: the numbers of 32 x 32 blocks in the
- * masks of random trees, before and after depth-first ordering. The other orders are compared,
- * too. */
+/* before[] and after[] are from dyspec, app. C, table 5. They are the numbers of 32 x 32 blocks
+ * in the masks of random trees, before and after depth-first ordering. The test also compares
+ * other orders. */
 TEST(depth_first_orders_leave_fewer_blocks)
 {
     static const double before[] = {36, 135.5, 490.2, 1654.5},
@@ -224,7 +224,8 @@ TEST(a_tree_never_exceeds_its_capacity)
     CHECK(esp_tree_open(&b, 3, err, sizeof err) == ESP_OK);
     for (int i = 0; i < 3; i++)
         CHECK(esp_tree_add(&b, i, i, 0.5) == i + 1);
-    CHECK(esp_tree_add(&b, 0, 9, 0.5) == -1, "a tree of three nodes has no room for a fourth");
+    CHECK(esp_tree_add(&b, 0, 9, 0.5) == -1,
+          "a tree for three nodes must refuse a fourth node");
     int cut = 0;
     while (esp_tree_add_cut(&b, 0, 5, 0.5, ESP_REASON_BUDGET) >= 0)
         cut++;

@@ -18,7 +18,7 @@ TEST(the_cursor_explains_nodes)
         esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_NEXT_PANE, 120, 36);
     esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_UP, 120, 36);
     CHECK(scene.ui.look.iteration == 6 && scene.ui.look.node == 6,
-          "the first key moves the cursor from node 8 to 6, not to %d", scene.ui.look.node);
+          "the first key must move the cursor to node 6, not to node %d", scene.ui.look.node);
     scene_iteration(&scene, 7);
     scene_golden(&scene, "held_120x36");
     esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_TOGGLE, 120, 36);
@@ -127,7 +127,7 @@ TEST(a_tree_can_grow_to_the_right_in_plain_glyphs)
     scene_close(&scene);
 }
 
-/* In step mode the tree grows layer by layer. */
+/* In step mode, the tree must grow layer by layer. */
 TEST(a_tree_grows_to_the_right_while_it_is_drafted)
 {
     struct scene scene;
@@ -143,7 +143,7 @@ TEST(a_tree_grows_to_the_right_while_it_is_drafted)
     scene_close(&scene);
 }
 
-/* Some tokens have wide and combining characters, and some are too long for their columns. */
+/* Tokens with wide or combining characters, and very long tokens, must fit in their columns. */
 TEST(long_and_wide_tokens_are_shortened)
 {
     struct scene scene;

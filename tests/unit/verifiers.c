@@ -47,8 +47,8 @@ static const char *get(const struct esp_session *session, const char *key)
 
 /* ------------------------------------------------------------------ pairs */
 
-/* Lists the verifiers that can be used with a drafter, in the table's order, separated by
- * spaces. */
+/* Lists the verifiers that can be used with a drafter, separated by spaces. The order is the
+ * order of the table of verifiers. */
 static const char *allowed(const char *drafter, double temperature)
 {
     static char names[256];
@@ -322,7 +322,7 @@ TEST(with_one_possible_token_every_verifier_writes_the_greedy_text)
     toy_close(&toy);
 }
 
-/* bad_forward() replaces one logit in each row of the target by this value. */
+/* bad_forward() replaces one logit in each row of the target with this value. */
 static double bad_logit;
 
 static int bad_forward(struct esp_cache *cache, const struct esp_batch *batch)
@@ -361,7 +361,7 @@ TEST(logits_that_are_not_numbers_give_an_error_and_no_token)
                       esp_verifiers[v]->name, status);
                 CHECK(strstr(err, "not a number"), "%s", err);
                 CHECK(session->length == 2 && session->verify.path_length == 0);
-                /* after the failure, the session can continue */
+                /* after the failure, the session must be able to continue */
                 ops.forward = toy_backend.forward;
                 CHECK(esp_session_step(session, err, sizeof err) > 0, "%s", err);
                 esp_session_close(session);

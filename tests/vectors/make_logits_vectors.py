@@ -123,7 +123,7 @@ MXFP4 = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4,
 
 
 def to_mxfp4(weight):
-    """Quantises a matrix (..., columns, rows) in the form in which gpt-oss was published. Returns the blocks, the
+    """Quantises a matrix (..., columns, rows) as in the published gpt-oss models. Returns the blocks, the
     scales, and the matrix of the quantised values."""
     rows = weight.transpose(-1, -2).float()
     parts = rows.reshape(*rows.shape[:-1], -1, 32)

@@ -59,8 +59,8 @@ static void add_setting(cJSON *o, const struct esp_session *session, const char 
         cJSON_AddStringToObject(o, key, value);
 }
 
-/* Returns the value of a setting that is a text. Returns NULL if the setting is not set or not
- * a text. */
+/* Returns the value of a text setting. Returns NULL if the setting has no value or is not a
+ * text. */
 static const char *text_of(const struct esp_value_info *info,
                            const struct esp_session_values *values)
 {
@@ -85,7 +85,8 @@ void cli_json_setting(cJSON *o, const char *name, const struct esp_session_value
     if (info.kind == ESP_KIND_flag)
         cJSON_AddBoolToObject(o, name, strcmp(text, "on") == 0);
     else if (is_number)
-        cJSON_AddRawToObject(o, name, text); /* unchanged: a seed can have 64 bits */
+        /* The number is copied as text, because a seed can have 64 bits. */
+        cJSON_AddRawToObject(o, name, text);
     else
         cJSON_AddStringToObject(o, name, text);
 }
@@ -130,8 +131,8 @@ bool cli_is_expecting(const struct esp_session *session)
     return now.values.expect != NULL;
 }
 
-/* Returns how many verified tokens of the expected text were accepted or, if `accepted` is
- * false, rejected. */
+/* Counts the verified tokens of the expected text: the accepted tokens or, if `accepted` is
+ * false, the rejected tokens. */
 static double expected_of(const struct esp_stats *s, bool accepted)
 {
     const int64_t right = s->source_accepted[ESP_SOURCE_EXPECTED];

@@ -26,15 +26,15 @@ void cli_json_settings(cJSON *o, const struct esp_session_values *values);
  * plain decoding. If it is 0, the speed of plain decoding and the speedup over it are null. */
 void cli_json_figures(cJSON *o, const struct esp_engine *engine,
                       const struct esp_session *session, double baseline);
-/* Adds the member streamed, which says how much of the target every pass reads and how fast. It
- * is null if the whole target is in memory. */
+/* Adds the member streamed. It says how much of the target every pass reads from the disk, and
+ * at what speed. It is null if the whole target is in memory. */
 void cli_json_streamed(cJSON *o, const struct esp_engine *engine);
 /* Returns the speed of reading in bytes per second, or 0 if nothing was read yet. */
 double cli_read_rate(const struct esp_streamed *streamed);
 /* Returns whether the session has an expected text. */
 bool cli_is_expecting(const struct esp_session *session);
-/* Adds the member acceptance. It says how many drafts were accepted, by path length, depth,
- * rank, q and source. */
+/* Adds the member acceptance. It says how many drafted nodes were accepted, grouped by path
+ * length, depth, rank, q and source. */
 void cli_json_acceptance(cJSON *o, const struct esp_acceptance *acceptance);
 /* Prints how many iterations accepted a path of each length, such as " 0: 12, 1: 7, 3: 2", and
  * a newline. */

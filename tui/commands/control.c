@@ -1,4 +1,4 @@
-/* control.c - replies, and functions shared by commands and keys; see control.h. */
+/* control.c - the functions that commands and keys share, such as replies; see control.h. */
 #include "tui/commands/control.h"
 
 #include <limits.h>

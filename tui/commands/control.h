@@ -1,5 +1,5 @@
-/* control.h - the data that commands, settings and replays act on, and the functions with which
- * they reply to the user.
+/* control.h - the data that commands, settings and replays read and change. Also has the
+ * functions with which they reply to the user.
  *
  * A live session has a worker and no player; a replay has a player and no worker. Functions
  * that take a control return 0 or a negative status, with a message for the user in `reply`.
@@ -27,7 +27,7 @@ struct esp_interface_options {
     const char *prompt;            /* submitted when the models are loaded; NULL if none */
     int tokens;                    /* new tokens per prompt; 0 means 256 */
     bool ascii;                    /* draw only ASCII */
-    const char *record;            /* file to record to from the start; NULL if none */
+    const char *record;            /* file that records the session from the start, or NULL */
     bool force;                    /* overwrite `record` if the file exists */
     const char *theme;             /* name of a theme; NULL means the default */
     const char *config;            /* configuration file; NULL means the user's own */
@@ -38,8 +38,8 @@ struct esp_interface_options {
      * describes `speed` and `idle`. */
     const char *recording;
     double speed, idle;
-    /* A race to open: either between these two recordings, or with the options `race`. The
-     * program ends when the user leaves the race. All are NULL if there is no race. */
+    /* The race to open: a race of these two recordings, or a race with the options `race`. The
+     * program ends when the user leaves the race. All three are NULL if there is no race. */
     const char *race_recordings[2];
     const struct esp_race_options *race;
     /* Path of the library of kept sessions. NULL means that no session is kept. */
@@ -69,12 +69,12 @@ struct esp_turn {
 struct esp_prompts {
     struct esp_turn *turns; /* (count) */
     int count;
-    int kept;         /* length that the text will have when the posted commands are done;
-                         -1: the present length */
-    bool retokenized; /* other models tokenized the text, so prompts cannot be found in it */
+    int kept;         /* length that the text will have when the posted commands are done; -1 if
+                         they do not change the length */
+    bool retokenized; /* the text was tokenized again, so prompts cannot be found in it */
 };
 
-/* The settings (settings.h), except those that are stored only in the session or the view. */
+/* The settings (settings.h). Settings that only the session or the view stores are not here. */
 struct esp_interface_settings {
     struct esp_interface_options options;
     char target[1200], draft[1200], backend[32]; /* `options` points to these strings */
@@ -85,14 +85,14 @@ struct esp_interface_settings {
     int tokens;                     /* new tokens per prompt */
     bool mouse;
     bool private; /* the session is not kept */
-    bool keeps;   /* the engine thread knows in which library to keep the session */
+    bool keeps;   /* the engine thread has been told in which library to keep the session */
     struct esp_theme theme;
     char theme_name[1024]; /* the theme's name, or the full path of its file */
 };
 
 /* A yes-or-no question that waits for a key. The key y runs the command `if_yes`. */
 struct esp_question {
-    char text[256]; /* "" if none */
+    char text[256]; /* "" if there is no question */
     char if_yes[64];
 };
 
@@ -100,17 +100,17 @@ struct esp_question {
  * to. */
 struct esp_typed {
     char digits[8];
-    double at; /* time of the last digit, by esp_clock() */
+    double at; /* the value of esp_clock() when the last digit was typed */
 };
 
-/* Collects what commands and settings request from the app, which owns the terminal. */
+/* Collects the requests of commands and settings to the app, which owns the terminal. */
 struct esp_requests {
-    bool changed;   /* draw the canvas again */
-    bool new_theme; /* show the new theme */
+    bool changed;   /* the canvas must be drawn again */
+    bool new_theme; /* the new theme must be shown */
     bool leaving;
-    bool edit;          /* edit the prompt in an editor */
+    bool edit;          /* the prompt must be opened in an editor */
     char *line;         /* new input line, allocated; NULL means no change */
-    bool line_if_empty; /* set the line only if the input line is empty */
+    bool line_if_empty; /* `line` replaces only an empty input line */
     char *clipboard;    /* (clipboard_length) bytes for the terminal's clipboard, allocated */
     size_t clipboard_length;
     struct esp_export_job *export; /* running export, or NULL */
@@ -129,13 +129,13 @@ struct esp_control {
     struct esp_question question;
     struct esp_typed typed;
     struct esp_requests requests;
-    /* The pace that ESP_ACTION_FULL_SPEED restores when full speed is already on. In a replay,
-     * it is the playback speed. */
+    /* The pace that ESP_ACTION_FULL_SPEED restores if full speed is on already. In a replay,
+     * this is the playback speed. */
     double pace;
     int forks;  /* number of changes of the text that the engine thread has not reported yet */
     int back;   /* number of undos to run as soon as forks is 0; negative: number of redos */
-    int doomed; /* 1 + the branch to delete as soon as it is not the current one; 0 if none */
-    int races;  /* number of races so far; each race gets a new seed */
+    int doomed; /* 1 + the branch to delete when it is no longer the current one; 0 if none */
+    int races;  /* number of races so far, because each race gets a new seed */
 };
 
 /* Sets the reply and returns 0. */
@@ -149,8 +149,8 @@ int esp_answer(struct esp_control *control, const char *format, ...)
 int esp_ask(struct esp_control *control, const char *line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Returns whether a command or setting with this `place` is allowed now. It depends on whether
- * this is a live session or a replay. */
+/* Returns whether a command or setting with this `place` is allowed now, in a live session or
+ * in a replay. */
 bool esp_control_is_in(const struct esp_control *control, enum esp_place place);
 
 int esp_control_step_mode(struct esp_control *control, bool on);

@@ -1,7 +1,7 @@
 /* palette_items.c - fills the palette from the tables; see palette_items.h.
  *
- * If the command of a chosen item ends with a blank or '=', it is put on the input line, where
- * the user completes it. All other commands run when their items are chosen.
+ * If the command of a chosen item ends with a blank or '=', the command is put on the input
+ * line, where the user completes it. All other commands run when their items are chosen.
  */
 #include "tui/commands/palette_items.h"
 
@@ -97,7 +97,7 @@ static void add_keys(struct esp_control *control)
 }
 
 /* Removes the kind and the name from a reason such as "verifier nss needs a temperature" or
- * "verifier greedy is for temperature 0". The list already shows them. */
+ * "verifier greedy is for temperature 0", because the list already shows them. */
 static const char *without_name(const char *why, const char *kind, const char *name)
 {
     char start[128];
@@ -127,7 +127,7 @@ void esp_palette_menu(struct esp_control *control, enum esp_list list)
                  : "the best lossless verifier for the drafter",
         ":%s auto", key);
     for (int i = 0; esp_item(list, i, &item); i++) {
-        /* If the user has not chosen a verifier, it is chosen to fit the drafter. */
+        /* If the user has not chosen a verifier, the program chooses one for the drafter. */
         const char *with = !drafters                            ? item.name
                            : control->settings.chosen[verifier] ? loaded->verifier
                                                                 : NULL;

@@ -1,4 +1,4 @@
-/* trace.c - see trace.h. */
+/* trace.c - stores the past iterations of a session; see trace.h. */
 #include "tui/model/trace.h"
 
 #include <math.h>

@@ -15,7 +15,7 @@ static const char **text(struct esp_engine_options *options, int i)
     return esp_value_text(esp_engine_option(i), options);
 }
 
-/* Copies all texts of the options. Then esp_models_close() can free them, even after a
+/* Copies all texts of the options, so that esp_models_close() can free them, even after a
  * failure. */
 static int own_texts(struct esp_engine_options *options)
 {
@@ -77,7 +77,7 @@ int esp_models_options(struct esp_engine_options *options, const struct esp_mode
             0; /* these values were for the previous model */
     }
     if (option == esp_engine_option(ESP_OPTION_OF_backend))
-        options->device = 0; /* this number belongs to the previous backend */
+        options->device = 0; /* the number was for the previous backend */
     return esp_value_read(option, options, key, value, err, errlen);
 }
 

@@ -1,8 +1,8 @@
 /* models.h - opens a pair of models and their session, and replaces them by another pair.
  *
  * The models belong to the engine thread (worker.h). A new pair is opened while the old one is
- * still open. If that fails, the old pair stays. The text is moved to the new pair. If the new
- * models have other tokens, the text is tokenized again.
+ * still open. If opening fails, the old pair stays. Otherwise the text is moved to the new
+ * pair. If the new models have different tokens, the text is tokenized again.
  */
 #ifndef ESP_MODELS_H
 #define ESP_MODELS_H
@@ -28,9 +28,9 @@ int esp_models_options(struct esp_engine_options *options, const struct esp_mode
                        const char *key, const char *value, const char *draft, char *err,
                        size_t errlen);
 
-/* Opens `next` with these options and the settings of `pair`'s session. If its drafter or
- * verifier does not work with the new models, resets both to the defaults, and writes this to
- * `note`. */
+/* Opens `next` with these options and the settings of `pair`'s session. If the drafter or the
+ * verifier of this session does not work with the new models, resets both to the defaults, and
+ * says so in `note`. */
 int esp_models_follow(struct esp_models *next, const struct esp_models *pair,
                       const struct esp_engine_options *options,
                       const struct esp_session_options *session, char *note, size_t size,

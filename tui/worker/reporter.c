@@ -10,7 +10,7 @@
 
 enum {
     SLOTS = 64,
-    WAKE_MS = 30, /* ms between wake-ups for iterations; the screen is not drawn more often */
+    WAKE_MS = 30, /* minimum ms between wake-ups for iterations, and between drawn screens */
 };
 
 int esp_reporter_open(struct esp_reporter *report)

@@ -10,10 +10,10 @@
 
 struct esp_reporter {
     struct esp_ring *ring;
-    int wake[2];       /* a pipe; [0] is its end for reading, [1] for writing */
-    atomic_bool awake; /* the pipe is readable */
-    double woken;      /* when an iteration last made the pipe readable, by esp_clock() */
-    int phase;         /* the phase that was reported last */
+    int wake[2];       /* a pipe: wake[0] is for reading, wake[1] for writing */
+    atomic_bool awake; /* true if the pipe is readable */
+    double woken; /* the value of esp_clock() when an iteration last made the pipe readable */
+    int phase;    /* the phase that was reported last */
 };
 
 /* Returns 0 or ESP_E_MEMORY. The reporter must be closed in both cases. */
@@ -22,10 +22,10 @@ void esp_reporter_close(struct esp_reporter *report);
 
 /* ---- for the engine thread */
 
-/* Makes the descriptor readable. */
+/* Makes the descriptor readable, which wakes the UI thread. */
 void esp_reporter_wake(struct esp_reporter *report);
-/* Makes the descriptor readable after an iteration, but not for every iteration, because each
- * wake-up takes a processor from the computation. The next wake-up also announces the skipped
+/* Makes the descriptor readable after an iteration. Skips some iterations, because each wake-up
+ * takes a processor from the computation. The next wake-up also announces the skipped
  * iterations. */
 void esp_reporter_wake_for_iteration(struct esp_reporter *report);
 
@@ -43,8 +43,8 @@ void esp_reporter_loaded(struct esp_reporter *report, const struct esp_models *p
 
 /* ---- for the UI thread */
 
-/* Must be called before the ring is read. After it, the descriptor is not readable until there
- * is another snapshot. */
+/* Must be called before the ring is read. After this call, the descriptor is not readable until
+ * there is another snapshot. */
 void esp_reporter_rest(struct esp_reporter *report);
 
 #endif

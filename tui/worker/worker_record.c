@@ -1,7 +1,7 @@
 /* worker_record.c - records the session of the engine thread; see worker_parts.h.
  *
- * The start and the end of a recording are reported with ESP_SNAPSHOT_RECORD (the path, or "")
- * and a message.
+ * At the start and the end of a recording, ESP_SNAPSHOT_RECORD reports the path of the
+ * recording ("" at the end), and a message for the user is sent.
  */
 #include "tui/worker/worker_parts.h"
 
@@ -53,7 +53,7 @@ void esp_worker_note(struct esp_worker *worker, const struct esp_event *event)
     record_event(worker, event);
 }
 
-/* Records text[start, end) as a prompt. The user typed its part text[said, said_end). */
+/* Records text[start, end) as a prompt. The user has typed only text[said, said_end) of it. */
 static void record_prompt(struct esp_worker *worker, const int32_t *text, int start, int end,
                           int said, int said_end)
 {
@@ -65,8 +65,7 @@ static void record_prompt(struct esp_worker *worker, const int32_t *text, int st
                                                  .marks_after = end - said_end});
 }
 
-/* Records the current text as prompts. For each turn, these are the user's text and the
- * answer. */
+/* Records the current text as prompts: for each turn, the user's text and the answer. */
 static void record_text(struct esp_worker *worker)
 {
     const struct esp_session *session = worker->pair.session;

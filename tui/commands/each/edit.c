@@ -1,5 +1,5 @@
 /* edit.c - ":edit" removes the last prompt and the text after it, and puts the prompt back on
- * the input line. Before it deletes an answer, it asks. ":edit!" does not ask. */
+ * the input line. It asks before it deletes an answer; ":edit!" does not ask. */
 #include <stdlib.h>
 
 #include "tui/commands/command.h"

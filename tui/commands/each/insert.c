@@ -1,5 +1,5 @@
-/* insert.c - ":insert TEXT" begins a branch. In it, TEXT replaces all tokens after the token at
- * the cursor of the text pane, and the model continues from there. */
+/* insert.c - ":insert TEXT" begins a branch. In the branch, TEXT replaces all tokens after the
+ * token at the cursor of the text pane, and the model continues after TEXT. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "tui/commands/command.h"
 
 /* Returns whether a blank must be put before TEXT. This is the case if the text before TEXT
- * does not end with a blank, but the text that TEXT replaces began with one. */
+ * does not end with a blank, but the text that TEXT replaces begins with a blank. */
 static bool needs_blank(const struct esp_state *state, int length)
 {
     const size_t end =

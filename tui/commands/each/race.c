@@ -10,7 +10,8 @@
 #include "tui/view/race_view.h"
 #include "tui/worker/race_run.h"
 
-static const double PASS = 0.1; /* the target is enlarged until a pass takes this long (s) */
+/* The target is enlarged until a pass takes this many seconds. */
+static const double PASS = 0.1;
 
 /* ------------------------------------------------------------------ in the engine thread */
 
