@@ -134,8 +134,8 @@ static int open_scorer(struct scorer *s, int tokens, char *err, size_t errlen)
 
 /* ------------------------------------------------------------------ one continuation */
 
-/* Appends at least `tokens` tokens to the text, unless it ends earlier. Returns how many of
- * the first `tokens` were written. */
+/* Appends at least `tokens` tokens to the text, unless it ends earlier. Returns the number of
+ * tokens appended, or `tokens` if there were more. */
 static int continue_text(struct scorer *s, int tokens, struct esp_lossless *result, char *err,
                          size_t errlen)
 {

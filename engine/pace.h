@@ -23,7 +23,7 @@ struct esp_pace {
     struct esp_paced {
         double seconds[ESP_PACE_PARTS];
         int tokens;         /* number of tokens that the step added to the text */
-        int class;          /* class of `work`: twice its log2, rounded down */
+        int class;          /* class of the step's work: twice log2 of the work, rounded down */
     } step[ESP_PACE_STEPS]; /* (count) ring buffer */
 };
 

@@ -32,7 +32,8 @@ struct esp_depth_measure {
     double rate[ESP_MEASURE_RULES];
 };
 
-/* Records how the draft rates the target's likeliest token after a guess. */
+/* Compares the draft with the target at one node: after this node, the target has a likeliest
+ * next token. */
 struct esp_next_guess {
     float confidence; /* q of that token */
     bool right;       /* true: the target's likeliest token is also the draft's */

@@ -138,7 +138,8 @@ static void copy_joined(const struct esp_tensor *t, int row, int count, unsigned
         }
 }
 
-/* Copies rows that are short and interleaved, such as the numbers of a bias. */
+/* Copies rows that are short and interleaved. An interleaved bias is such a matrix: each row is
+ * one number. */
 static void copy_interleaved(const struct esp_tensor *t, size_t row_bytes, int row, int count,
                              char *to)
 {

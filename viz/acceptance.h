@@ -28,10 +28,10 @@ struct esp_accept_depth {
     int64_t nodes; /* nodes drafted at this depth */
     int64_t tried; /* iterations in which the verifier reached the parent of such a node */
     int64_t accepted;
-    /* `rated` is the number of nodes one layer higher for which the next two values are known
-     * (esp_session_explain). It includes nodes that the verifier did not reach. `rate` is the
-     * sum of their acceptance rates by the verifier's formula, and `ceiling` is the sum of
-     * their ceilings alpha*. */
+    /* `rated` is the number of parents of these nodes for which `rate` and `ceiling` were
+     * computed (esp_session_explain). It includes nodes that the verifier did not reach.
+     * `rate` is the sum of their acceptance rates by the verifier's formula, and `ceiling`
+     * is the sum of their ceilings alpha*. */
     int64_t rated;
     double rate, ceiling;
 };

@@ -69,7 +69,8 @@ bool esp_explain_refusal(char *text, size_t size, const struct esp_iteration *it
     text[0] = '\0';
     esp_probability_exact(p, n->value);
     if (n->reason == ESP_REASON_PRICE && valued)
-        snprintf(text, size, "accepted with probability %s, but a row costs %s of a token", p,
+        snprintf(text, size,
+                 "accepted with probability %s, but its row costs as much time as %s tokens", p,
                  esp_probability_exact(price, row->after));
     else if (n->reason == ESP_REASON_LAYER && valued && layer)
         snprintf(

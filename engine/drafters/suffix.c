@@ -28,7 +28,9 @@ static int draft(struct esp_draft *d)
         .factor = esp_param(d->params, FACTOR),
         .least = esp_param(d->params, LEAST),
     };
-    r->prior = 0.5; /* only used to compare matches with guesses from the expected text */
+    /* This value matters only if the user gave an expected text, because the guesses of both
+     * sources are then sorted together. */
+    r->prior = 0.5;
     int status = esp_retrieval_find(r, d, &plan, false);
     const double most = plan.factor * r->match;
     const bool full = r->count >= plan.nodes || r->count >= (int)most;

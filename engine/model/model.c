@@ -558,8 +558,9 @@ void esp_model_set_context(struct esp_model *model, int context)
         use_rotation(model);
 }
 
-/* Sets `used` for the tensors that are not opened. If the model is opened, these are the
- * tensors of its MTP layer. If only the MTP layer is opened, they are all other tensors. */
+/* Marks the tensors that this call does not open as used, so that they are not reported as
+ * unused. If the model is opened, these are the tensors of its MTP layer. If only the MTP layer
+ * is opened, they are all other tensors. */
 static void mark_others(struct esp_model *model, const struct esp_family *mtp)
 {
     const size_t n = strlen(mtp->prefix);

@@ -2,10 +2,10 @@
  * distributions: `espalier train head`, `espalier train draft`.
  *
  * There are four steps. (1) The text is divided into pieces. (2) The target runs over all
- * pieces once, and grows its trees for TALF. The samples are stored in OUTPUT/features.bin. (3)
- * The draft is trained for some epochs, each over the pieces in random order. (4) The folder is
- * written. An interrupted run leaves OUTPUT/checkpoint; resuming from it gives bit-identical
- * results. Both files are removed at the end.
+ * pieces once. For loss TALF it also grows trees. The samples are stored in
+ * OUTPUT/features.bin. (3) The draft is trained for some epochs, each over the pieces in random
+ * order. (4) The folder is written. An interrupted run leaves OUTPUT/checkpoint; resuming from
+ * it gives bit-identical results. Both files are removed at the end.
  */
 #ifndef ESP_TRAIN_DRAFT_H
 #define ESP_TRAIN_DRAFT_H

@@ -12,8 +12,8 @@ void esp_cpu_mix(struct esp_cpu_pass *p);
 /* Begins a pass of a model with recurrent layers. Returns false if the states that the pass
  * needs are lost. */
 bool esp_cpu_begin_states(struct esp_cpu_pass *p);
-/* Must be called when a pass has succeeded. It must not be called after a failed pass: then the
- * states are lost. */
+/* Must be called after a pass that succeeded, but not after a pass that failed, because a
+ * failed pass loses the states. */
 void esp_cpu_end_states(struct esp_cpu_pass *p);
 
 #endif

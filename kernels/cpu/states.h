@@ -40,9 +40,9 @@ struct esp_cpu_states {
      * `write` and `decay` of each head, computed from the products with the matrices `write`
      * and `decay`; the keys; the updates (enum esp_mixer calls them u). */
     float *inputs;
-    /* (layers, each): first the tail (conv_kernel - 1, width), which contains the inputs of the
-     * convolution for the last tokens of the text; then the states (state_heads, value_dim /
-     * 16, key_dim, 16). */
+    /* For each layer, `each` floats. The first are the tail (conv_kernel - 1, width): the
+     * inputs of the convolution for the last tokens of the text. The others are the states
+     * (state_heads, value_dim / 16, key_dim, 16). */
     float *memory;
     float *slots; /* (state_slots, checkpoint) copies of `memory` and of an incomplete chunk */
     int32_t *saved;   /* (state_slots) number of tokens before each copy, plus 1; 0: empty */

@@ -180,7 +180,7 @@ template <typename T, int HIGH, int GROUPS> struct operands {
     int outputs, rows;    /* number that remains, including the first tile and row[0] */
     size_t eight_rows;    /* distance between rows i and i + 8 of W, in numbers */
 
-    /* These functions begin to copy the thread's operands of a step to `to`. */
+    /* These functions begin to copy to `to` what the thread multiplies in step `step`. */
     __device__ __forceinline__ void begin_weights(uint4 *to, int step) const
     {
         const size_t column = (size_t)step * STEP;

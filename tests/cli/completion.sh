@@ -30,9 +30,9 @@ check "backends are completed" completes "auto cpu cuda" check --backend ""
 check "list completes the names of lists" completes "verifiers" list v
 check "words that are values of a setting are completed" completes "bfs dfs hpd" generate -p x --order ""
 check "words are completed after a flag that also takes a number" completes "auto off" generate -p x --draft-temp ""
-check "words that are values of a flag are completed" completes "thresholds acceptance stages" export x --chart ""
+check "the words that a flag accepts are completed" completes "thresholds acceptance stages" export x --chart ""
 check "--aspect completes shapes of a picture" completes "16:9 1:1" export x --aspect 1
-check "words that are values of an engine option are completed" completes "auto" generate --context ""
+check "the words that an engine option accepts are completed" completes "auto" generate --context ""
 check "after a flag that takes no value, more flags are completed" completes "--baseline" generate -p x --baseline --base
 check "bench completes the names of drafters" completes "eagle2" bench linear ea
 check "train completes what can be trained" completes "selector" train s

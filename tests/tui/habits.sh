@@ -265,7 +265,7 @@ refuses() { # LINE PATTERN: a configuration file with LINE must be refused with 
 }
 check "an unknown key is refused" refuses 'bind F99 help' "there is no key 'F99"
 check "an unknown action is refused" refuses 'bind F9 hepl' "there is no action 'hepl' (did you mean help?)"
-check "the action digit cannot be bound to another key" refuses 'bind F9 digit' 'the action digit is for the keys 0 to 9'
+check "action 'digit' cannot be bound to another key" refuses 'bind F9 digit' 'the action digit is for the keys 0 to 9'
 check "C-c cannot be bound" refuses 'bind C-c help' 'C-c cannot be bound'
 
 for pair in 'picture :export' 'svg :export' 'slide :export' 'zoom F8' 'exit :quit' 'faster F6' 'save slide :export'; do

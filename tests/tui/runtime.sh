@@ -404,7 +404,7 @@ wait
 dump $work/dropped" -n 4 --context 20
 check "a prompt longer than the free context is refused" dumped "of the context's 20 are free"
 check "a prompt that is too long returns to the input line" dumped '^> there was a king'
-check ":edit still takes back the earlier prompt" grep -q "^> $prompt" "$work/edit"
+check "after a refused prompt, :edit returns the earlier prompt to the input line" grep -q "^> $prompt" "$work/edit"
 check "a message says that the context is full" grep -q 'context is full; :clear' "$work/full"
 check "a new prompt drops the oldest turn" grep -q 'oldest turn was dropped' "$work/dropped"
 check "the new prompt is in the text" grep -q '^│ more' "$work/dropped"

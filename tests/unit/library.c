@@ -821,7 +821,7 @@ static void journal_path(char *to, size_t size)
     esp_journal_path(to, size, kept_path, 1);
 }
 
-/* Keeps a text in a process that ends without closing the library. */
+/* Starts a process that stores a text in the library and ends without closing the library. */
 static void keep_and_die(void)
 {
     const pid_t child = fork();

@@ -157,7 +157,7 @@ int esp_replay_speed(struct esp_control *control, double speed)
     play_on(control);
     if (speed > 0)
         return esp_answer(control, "speed %gx; F6: as recorded", speed);
-    return esp_answer(control, "speed as recorded; F6: slower, to follow by eye");
+    return esp_answer(control, "speed as recorded; F6: slow enough to follow");
 }
 
 /* Multiplies the speed by `factor`, and rounds it to a power of two. */

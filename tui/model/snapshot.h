@@ -40,7 +40,7 @@ enum esp_fork {
     ESP_FORK_UNDO,
     ESP_FORK_REDO,
     ESP_FORK_RESUME, /* a kept session is continued */
-    ESP_FORK_TURN,   /* the next continuation has its turn; undo does not stop here */
+    ESP_FORK_TURN, /* the worker turns to the next of several continuations; undo skips this */
 };
 
 enum esp_phase {

@@ -28,7 +28,7 @@ struct esp_look {
     int likely;    /* the node pane's cursor: index of an alternative to this token */
     int branch;    /* the branch at the branches pane's cursor; -1: the current one */
     int heat;      /* enum esp_heat, which says how tokens of the text are coloured */
-    bool collapsed[ESP_MAX_NODES + 1]; /* nodes of the held tree whose children are hidden */
+    bool collapsed[ESP_MAX_NODES + 1]; /* nodes whose children the tree pane hides */
     bool explains;    /* the tree pane explains its node, because the node pane is hidden */
     bool grows_right; /* trees grow to the right; otherwise they are indented rows */
     char search[96];  /* the text to search for; "" if none */

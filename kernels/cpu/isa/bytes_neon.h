@@ -368,8 +368,8 @@ V16 void s16_dots(struct s16 sum[], const struct b64 w[GROUPS], const int from, 
 
 #else
 
-/* Stores sums in 16 bits. Each register holds the sums of two of the four outputs that are in a
- * register of weights. */
+/* Stores sums in 16 bits. A register of weights has the weights of four outputs. Each register
+ * of sums has the sums of two of these outputs. */
 struct b64_sums {
     int16x8_t a, b, c, d;
 };

@@ -185,9 +185,9 @@ static const struct column rank_columns[] = {{"rank", "rank", 0, 1, PLACE, ONE},
                                              {"share", "nodes %", 1, 100, 0, ALL},
                                              {"accepted", "accepted %", 1, 100, 2, 1},
                                              {.name = NULL}};
-/* A line for each tenth of the draft's probability q shows the means of q and of the target's
- * p, and how often a draft in this range is accepted if the verifier tries it (dyspec,
- * fig. 2). */
+/* The table has a row for each interval of the draft's probability q: 0 to 0.1, 0.1 to 0.2,
+ * and so on. A row shows the means of q and of the target's p, and how often a draft in this
+ * interval is accepted if the verifier tries it (dyspec, fig. 2). */
 static const struct column share_columns[] = {{"from", "from", 1, 1, PLACE, BINS_OF_Q},
                                               {"tried", "tried", 0, 1, 0, ONE},
                                               {"draft", "draft's probability", 3, 1, 3, 2},

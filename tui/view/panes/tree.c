@@ -524,8 +524,8 @@ static bool click(const struct esp_shown *s, int x, int y)
     return true;
 }
 
-/* Sets *point to where a branch would begin: after the text before the iteration, followed by
- * the path to the node at the cursor. */
+/* Sets *point to where a branch would begin. The branch would have the text that precedes the
+ * iteration, and then the path to the node at the cursor. */
 static bool point(const struct esp_shown *s, struct esp_branch_point *point)
 {
     *point = (struct esp_branch_point){.count = 0};
