@@ -2,9 +2,9 @@
  * (struct esp_way_times in kernels/kernels.h). The state folder has one file for each
  * processor.
  *
- * The times affect only how fast a product is, never its result. Runs with a seed must be
- * repeatable, but can therefore use the stored times. The file is untrusted: values that are
- * not plausible times are measured again.
+ * The times affect only how fast a product is, never its result. Therefore even runs with a
+ * seed, which must be repeatable, can use the stored times. The file is untrusted: values that
+ * are not plausible times are measured again.
  */
 #ifndef ESP_WAY_TIMES_H
 #define ESP_WAY_TIMES_H

@@ -68,8 +68,7 @@ const struct esp_recording_header *esp_recording_header(const struct esp_recordi
 /* Returns whether the recording is truncated, for example by a crash. In this case its last
  * line is incomplete and was ignored, or no END event follows its last iteration. */
 bool esp_recording_is_cut(const struct esp_recording *recording);
-/* Returns the text of a recorded token. This function is an esp_token_text; its argument `user`
- * is the recording. */
+/* Returns the text of a recorded token. This function has the type esp_token_text. */
 const char *esp_recording_token_text(void *recording, int32_t token, size_t *length);
 
 /* ------------------------------------------------------------------ the index */

@@ -348,7 +348,7 @@ static int draw_acceptance(struct chart *d, char *err, size_t errlen)
         return ESP_OK;
     const double y = d->height - EDGE / 2.0 - 4;
     double x = draw_entry(d, plot.x, y, d->colours->course,
-                          "share accepted where the verifier reached that depth");
+                          "acceptance rate, if the verifier reached this depth");
     draw_ring(d, x + 6, y - 4);
     draw_text(d, x + 18, y, LINE, ESP_ANCHOR_START, d->colours->label, false,
               "in all iterations");

@@ -67,7 +67,8 @@ struct picture {
     const struct esp_tokens *tokens;
     const struct esp_state_plan *plan;
     int node, levels;
-    int y, end; /* y: the next free line. end: the line after the last line for a row */
+    int y;   /* the next free line */
+    int end; /* the first line below the area in which rows are drawn */
 };
 
 /* Returns whether a later step of the walk reads the state that `level` has after step `i`. */

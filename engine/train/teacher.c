@@ -2,10 +2,10 @@
  *
  * The trees of a few roots grow in the same batches; these trees are called a grove. The target
  * runs over the text up to the grove's last root, and then the trees grow. A node attends to
- * the text up to its tree's root, to its ancestors and to itself. Then the target continues
- * with the text. The rows of the text replace the rows of the trees in the KV cache. Therefore
- * the cache never has to be shortened, which would need a copy of the states of recurrent
- * layers.
+ * itself, to its ancestors, and to the text that ends with its tree's root. Then the target
+ * continues with the text. The rows of the text replace the rows of the trees in the KV cache.
+ * Therefore the cache never has to be shortened, which would need a copy of the states of
+ * recurrent layers.
  */
 #include "engine/train/teacher.h"
 

@@ -3,7 +3,7 @@
  *
  * A panel takes as many bytes as its rows take in the file:
  *   F32, F16      (column, 32)
- *   BF16          (column, 16) words of 32 bits: rows j and j + 16
+ *   BF16          (column, 16) words of 32 bits; word j has rows j and j + 16
  *   BF16, pairs   (32 columns, half, pair of columns, 16) words: see amx.c
  *   blocks        (block, field): the fields of the format one after the other, fields
  *                 of 1 or 2 bytes as (field, 32), words of 4 bytes as (half, word, 16);

@@ -139,9 +139,9 @@ static void gate_head(const struct esp_cpu_pass *p, int i, int column)
                         c->attention_gate + row * c->q_width + column, p->d->head_dim);
 }
 
-/* Computes attention for queries begin..end-1 of a key/value head. Query i is in query head (i
- * % group) of this key/value head. It belongs to row number i / group of the rows that later
- * layers need. */
+/* Computes attention for queries begin..end-1 of a key/value head. Query i is in query head
+ * (i % group) of this key/value head. It belongs to the row with index (i / group) among the
+ * rows that later layers need. */
 static void attend(const struct esp_cpu_pass *p, int thread, int kv_head, int begin, int end)
 {
     const struct esp_cpu_cache *c = p->c;

@@ -648,7 +648,7 @@ void esp_cuda_blocks_multiply(struct esp_cuda_cache *c, const struct esp_cuda_pr
 struct activate_args {
     enum esp_activation activation;
     struct esp_clamp clamp;
-    const float *y; /* (rows, y_stride): gate, then up at column `stride`; or only up */
+    const float *y; /* (rows, y_stride): `gate`, then `up` from column `stride` on; or `up` */
     float *out;     /* (rows, stride), beginning with this GPU's first column */
     size_t y_stride, stride;
     int n, each; /* each: rows of y for each row of the pass */

@@ -124,11 +124,12 @@ static int check_options(const struct esp_cuda_backend *cuda, const struct esp_r
                         "%s is for --backend cpu",
                         o->by_layers ? "--ranks-split layers" : "a group of several machines");
     if (o->ranks > devices)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "--ranks %d with --backend cuda needs %d GPUs, but %d %s here%s; give "
-                        "fewer ranks, or --backend cpu",
-                        o->ranks, o->ranks, devices, devices == 1 ? "is" : "are",
-                        cuda->index > 0 ? ", counted from the one that --device names" : "");
+        return esp_fail(
+            err, errlen, ESP_E_ARGUMENT,
+            "--ranks %d with --backend cuda needs %d GPUs, but only %d %s available%s; give "
+            "fewer ranks, or --backend cpu",
+            o->ranks, o->ranks, devices, devices == 1 ? "is" : "are",
+            cuda->index > 0 ? ", counted from the one that --device names" : "");
     return ESP_OK;
 }
 

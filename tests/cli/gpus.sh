@@ -28,8 +28,8 @@ gpus() { # DEVICES MESSAGE [VARIABLE=VALUE] COMMAND...: with this many GPUs, COM
     shift 2
     fails 1 "$message" env ESPALIER_EMU_DEVICES=$devices "$@"
 }
-check "--ranks is refused if there are too few GPUs" gpus 1 "needs 2 GPUs, but 1 is here" $run --backend cuda --ranks 2
-check "--ranks is refused if there are too few GPUs from the one that --device names" gpus 3 "needs 3 GPUs, but 2 are here, counted from the one that --device names" \
+check "--ranks is refused if there are too few GPUs" gpus 1 "needs 2 GPUs, but only 1 is available" $run --backend cuda --ranks 2
+check "--ranks is refused if there are too few GPUs from the one that --device names" gpus 3 "needs 3 GPUs, but only 2 are available, counted from the one that --device names" \
     $run --backend cuda --device 1 --ranks 3
 check "if NCCL is missing, the message says which package to install" gpus 2 "libnccl.so.2 was not found; install libnccl2" \
     ESPALIER_EMU_NCCL=0 $run --backend cuda --ranks 2

@@ -159,7 +159,7 @@ check "the MTP layer of the quantised file drafts" test "$(own=$work/whole.gguf 
 check "drafts of the quantised MTP layer do not change the text" test "$(generate "$work/whole.gguf" --draft mtp --drafter dynatree)" = \
     "$(generate "$work/whole.gguf" --draft none)"
 check "a quantised file with an MTP layer can be quantised again" $ESPALIER quantize "$work/whole.gguf" "$work/again.gguf" --type q4_0 >/dev/null
-check "the MTP layer of a file that was quantised twice drafts" test "$(own=$work/again.gguf && drafts)" = mtp
+check "a file that was quantised twice has an MTP layer that can draft" test "$(own=$work/again.gguf && drafts)" = mtp
 without=$work/without
 mkdir "$without" && cp "$own"/* "$without" && LC_ALL=C sed -i 's/"mtp\./"mtx./g' "$without/model.safetensors"
 check "a model without an MTP layer can be quantised" $ESPALIER quantize "$without" "$work/mtp.gguf" --type q8_0 >/dev/null 2>&1

@@ -411,7 +411,7 @@ static int guesses(const int32_t *text, int length, int longest, int depth, int3
     return 0;
 }
 
-/* Returns how many guesses begin with the path of a node, or with the path of its parent. */
+/* Returns how many guesses begin with the path of this node. */
 static int agreeing(const struct esp_tree *tree, int node, int32_t guess[][16], int count)
 {
     int agree = 0;

@@ -374,11 +374,11 @@ TEST(dyspec_draws_in_descending_order_of_v)
     }
 }
 
-/* A draw that dyspec could make. If the drafted tree has this draw, the draw's R is that of
- * the drawn node. Otherwise the draw's R is random. best_sum() returns the largest sum of v
- * over `left` draws that form a tree. A tree that contains a draw also contains the draws of
- * its parent and of its earlier sibling. The sum is the expected number of accepted tokens,
- * because all draws have the same acceptance rate (dyspec, app. D, eq. 7 and 11). */
+/* A draw that dyspec could make. If the drafted tree contains this draw, R is the R of the
+ * drawn node. Otherwise R is random. best_sum() returns the largest sum of v over `left`
+ * draws that form a tree. A tree that contains a draw also contains the draws of its parent
+ * and of its earlier sibling. The sum is the expected number of accepted tokens, because all
+ * draws have the same acceptance rate (dyspec, app. D, eq. 7 and 11). */
 struct place {
     int node; /* the drawn node, or -1 if the drafted tree lacks this draw */
     double v;

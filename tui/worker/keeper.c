@@ -52,7 +52,7 @@ struct esp_keeper {
     int iterations, generations; /* number of the next iteration, and of the next generation */
     int generation;              /* number of the generation of the next iteration */
     int first_generation;        /* the library's number for the caller's generation 0 */
-    int numbered;                /* how many generations the caller has begun */
+    int begun;                   /* how many generations the caller has begun */
     struct esp_recording_header header;
     char target_path[1024], draft_path[1024];
     struct esp_tokens tokens;
@@ -359,7 +359,7 @@ void esp_keeper_generation(struct esp_keeper *k, int number,
                            const struct esp_generator *generator, int tokens)
 {
     struct esp_line line = {.text = NULL};
-    k->numbered = number + 1;
+    k->begun = number + 1;
     k->generation = k->first_generation + number;
     if (k->generation < k->generations || !begin_records(k))
         return; /* the log already has this generation, which continues */
@@ -471,7 +471,7 @@ void esp_keeper_models(struct esp_keeper *k, const struct esp_recording_header *
         k->waiting.length = 0;
         k->resumed = k->judged = false;
         k->iterations = k->generations = 0;
-        k->first_generation = -k->numbered;
+        k->first_generation = -k->begun;
         k->created = time(NULL);
         k->now.tv_sec = 0;
     }

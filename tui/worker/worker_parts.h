@@ -152,8 +152,8 @@ bool esp_worker_compare_turn(struct esp_worker *worker);
 
 /* Starts a generation and reports this. Returns true. */
 bool esp_worker_go_on(struct esp_worker *worker);
-/* Switches to the text of the kept session that is continued. The interface already has all
- * texts of that session. */
+/* Continues a kept session: switches to its text. The interface already has all texts of the
+ * session. */
 void esp_worker_resume(struct esp_worker *worker, const struct esp_message *command);
 /* Switches to the command's text. Returns whether a generation has started. */
 bool esp_worker_fork(struct esp_worker *worker, const struct esp_message *command);

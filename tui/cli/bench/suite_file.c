@@ -69,7 +69,7 @@ static int take_prompts(void *user, struct esp_file_line *line)
                               "prompts takes a FILE and, optionally, a number of prompts");
     return esp_path_beside(s->prompts, sizeof s->prompts, line->path, file) == ESP_OK
                ? (int)ESP_OK
-               : esp_wrong_line(line, "the name of the prompts is too long");
+               : esp_wrong_line(line, "the path of the file of prompts is too long");
 }
 
 static int take_max_nodes(void *user, struct esp_file_line *line)
