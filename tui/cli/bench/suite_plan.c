@@ -209,7 +209,8 @@ static int set_own(const struct planning *p, struct cli_case *c, const char *wit
             *next++ = '\0';
         if (!value || (next && value >= next))
             return esp_fail(p->err, p->errlen, ESP_E_FORMAT,
-                            "%s: with takes KEY=VALUE, not '%s'", p->suite->path, key);
+                            "%s: 'with' takes one or more KEY=VALUE, not '%s'", p->suite->path,
+                            key);
         *value++ = '\0';
         status = set(p, c, key, value);
     }
