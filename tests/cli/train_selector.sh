@@ -29,7 +29,7 @@ for part in 3 8; do
     check "training that continues from $part tenths of the samples makes the same file" cmp -s "$file" "$work/whole"
 done
 $train --verifier nss --pieces 1 --seed 6 2>"$work/err" >/dev/null
-check "samples that were made with other settings are refused" test $? -eq 1 -a "$(grep -c 'another -o' "$work/err")" = 1
+check "samples that were made with other settings are refused" test $? -eq 1 -a "$(grep -c 'a different file with -o' "$work/err")" = 1
 
 $nde --verifier nss --json >"$work/json" 2>"$work/err"
 check "drafter nde generates text with the selector" grep -q '"drafter":.*"nde"' "$work/json"
