@@ -133,16 +133,16 @@ TEST(invalid_events_are_refused_with_their_line)
          "parents first"},
         {ITERATION(BONUS ",\"nodes\":[{\"id\":2},{\"id\":3,\"parent\":0}],\"order\":[0],"
                          "\"path\":[1]"),
-         "nodes of the member order"},
+         "nodes that order lists"},
         {ITERATION(BONUS ",\"nodes\":[{\"id\":2},{\"id\":3,\"parent\":0}],\"path\":[0]"),
          "from node to child"},
         {ITERATION(BONUS ",\"nodes\":[{\"id\":2},{\"id\":3,\"parent\":0}],\"path\":[2]"),
          "path must be a whole number"},
         {ITERATION(BONUS ",\"nodes\":[{\"id\":2}],\"committed\":[{\"id\":4}]"),
-         "path, then bonus"},
+         "path, followed by bonus"},
         {ITERATION(BONUS ",\"nodes\":[{\"id\":2},{\"id\":3,\"parent\":0}],"
                          "\"committed\":[{\"id\":5},{\"id\":5}]"),
-         "more tokens are committed"},
+         "committed has more tokens than path and bonus"},
         {ITERATION(BONUS ",\"nodes\":[{\"id\":2}],"
                          "\"gauges\":[{},{},{},{},{},{},{},{},{},{},{},{},{}]"),
          "gauges has 13 entries"},
