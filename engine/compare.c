@@ -2,7 +2,7 @@
 #include "engine/compare.h"
 
 #include "kernels/status.h"
-#include "engine/session.h"
+#include "engine/session_parts.h"
 
 int esp_compare_open(struct esp_compare *c, struct esp_session *first,
                      const struct esp_session_options *second, char *err, size_t errlen)

@@ -3,7 +3,7 @@
 #ifndef ESP_COMPATIBLE_H
 #define ESP_COMPATIBLE_H
 
-#include "engine/session.h"
+#include "engine/session_parts.h"
 
 /* Returns how the drafter draws children with these settings: a value of enum esp_draws. */
 unsigned esp_draws_of(const struct esp_settings *settings);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "engine/chat/chat_format.h"
-#include "engine/session.h"
+#include "engine/session_parts.h"
 #include "kernels/status.h"
 
 /* ------------------------------------------------------------------ turns */

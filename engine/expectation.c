@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/session.h"
+#include "engine/session_parts.h"
 #include "engine/support/open_file.h"
 #include "kernels/status.h"
 

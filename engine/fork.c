@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "engine/session.h"
+#include "engine/session_parts.h"
 #include "engine/text_token.h"
 #include "kernels/status.h"
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/session.h"
+#include "engine/session_parts.h"
 #include "kernels/status.h"
 
 enum { SMALLEST_BIN = 5 }; /* minimum number of tokens expected in a bin of test `first` */

@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-#include "engine/session.h"
+#include "engine/session_parts.h"
 #include "kernels/status.h"
 
 static bool is_wanted(const struct esp_session *s)

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "engine/chat/chat_format.h"
-#include "engine/session.h"
+#include "engine/session_parts.h"
 #include "kernels/status.h"
 
 /* The oldest turns are dropped until 1/ROOM of the context is free for an answer. If that would

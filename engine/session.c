@@ -2,7 +2,7 @@
  *
  * All memory is allocated when the session is opened; iterations (loop.c) allocate nothing.
  */
-#include "engine/session.h"
+#include "engine/session_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

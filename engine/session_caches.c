@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/session.h"
+#include "engine/session_parts.h"
 #include "kernels/clock.h"
 #include "kernels/status.h"
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "engine/session.h"
+#include "engine/session_parts.h"
 #include "kernels/status.h"
 
 /* ------------------------------------------------------------------ tokens of an iteration */

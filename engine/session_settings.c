@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "engine/compatible.h"
-#include "engine/session.h"
+#include "engine/session_parts.h"
 #include "engine/support/suggestion.h"
 #include "kernels/status.h"
 

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "engine/session.h"
+#include "engine/session_parts.h"
 #include "engine/verifiers/verifier.h"
 
 void esp_tree_measure_free(struct esp_tree_measure *m)

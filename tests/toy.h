@@ -12,7 +12,7 @@
 #define ESP_TOY_H
 
 #include "engine/engine.h"
-#include "engine/session.h"
+#include "engine/session_parts.h"
 
 struct toy {
     struct esp_engine engine; /* pass &toy.engine to esp_session_open() */

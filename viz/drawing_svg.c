@@ -1,5 +1,5 @@
 /* drawing_svg.c - writes a drawing as SVG; see drawing.h. */
-#include "viz/drawing.h"
+#include "viz/drawing_backend.h"
 
 #include "viz/safe.h"
 

@@ -6,7 +6,7 @@
  * font, and the fonts of any TeX installation suffice (no TS1). safe.h replaces any other
  * character by <U+HEX>.
  */
-#include "viz/drawing.h"
+#include "viz/drawing_backend.h"
 
 #include <string.h>
 #include <utf8proc.h>

@@ -92,7 +92,6 @@ struct state {
     double shift;      /* shift of the log odds: how much better the draft is in this text than
                           on average */
     double model_gain; /* mean gain of the draft model's trees over plain decoding, in tokens */
-    int modelled;      /* number of the draft model's trees so far, at most 64 */
     bool started;
 
     /* The following members describe the current iteration. */
@@ -550,10 +549,9 @@ static void adapt(struct esp_draft *d, const struct esp_iteration *it)
         esp_account_waited(&s->account, tokens);
     if (plain || copied)
         return;
-    s->modelled += s->modelled < 64;
-    s->model_gain += fmax(FADE, 1.0 / (1 + s->modelled)) *
-                     (tokens - 1 - s->rate.now * (seconds - step) - s->model_gain);
     esp_account_settle(&s->account, saved);
+    s->model_gain += fmax(FADE, 1.0 / (1 + s->account.trees)) *
+                     (tokens - 1 - s->rate.now * (seconds - step) - s->model_gain);
 }
 
 static int gauges(const struct esp_draft *d, struct esp_gauge *g)

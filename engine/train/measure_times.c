@@ -2,7 +2,7 @@
  *
  * The selector itself is timed, too, with random weights. All passes are timed in turn, round
  * after round, and the fastest time of each is used. Therefore, even if the machine is slow for
- * some seconds, passes of one size do not look more expensive than the others.
+ * a few seconds, passes of one size do not look more expensive than the others.
  *
  * The time of a pass includes the work that follows it in an iteration. After a draft pass this
  * is a softmax and a draw for each row; after a target pass it is a softmax. The text before a

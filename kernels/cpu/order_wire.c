@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "kernels/clock.h"
-#include "kernels/cpu/orders.h"
+#include "kernels/cpu/order_wire.h"
 #include "kernels/version.h"
 
 /* The version of the protocol. It must be increased when orders or their payloads change. */

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/session.h"
+#include "engine/session_parts.h"
 
 enum { TOKENS = 192, MOST_PROMPTS = 64, MOST_CHOICES = 64, LINE = 1024, SHOWN = 6 };
 

@@ -21,7 +21,7 @@
 #include "kernels/backends.h"
 #include "engine/model/inflate.h"
 #include "engine/support/paths.h"
-#include "engine/session.h"
+#include "engine/session_parts.h"
 
 enum { PREFIX = 256, MOST_ROWS = 257, FIRST_SLOT = 16, MOST_RUNS = 200 };
 

@@ -12,7 +12,7 @@
 #include "tests/folder.h"
 #include "tests/foreign.h"
 #include "engine/lossless.h"
-#include "engine/session.h"
+#include "engine/session_parts.h"
 
 enum { TRIALS = 24, QUICK_TRIALS = 6 };
 enum { TOKENS = 12, MOST_RULES = 32 };

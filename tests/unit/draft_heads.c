@@ -18,7 +18,7 @@
 #include "engine/espalier.h"
 #include "engine/lossless.h"
 #include "engine/model/draft_head.h"
-#include "engine/session.h"
+#include "engine/session_parts.h"
 #include "kernels/backends.h"
 #include "kernels/model_desc.h"
 #include "tests/each_backend.h"

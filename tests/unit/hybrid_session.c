@@ -9,7 +9,7 @@
 
 #include "engine/espalier.h"
 #include "engine/kv_cache.h"
-#include "engine/session.h"
+#include "engine/session_parts.h"
 #include "engine/train/selector_samples.h"
 #include "engine/verifiers/verifier.h"
 #include "tests/divided.h"

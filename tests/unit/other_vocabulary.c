@@ -9,7 +9,7 @@
 
 #include "engine/kv_cache.h"
 #include "engine/model/quantize.h"
-#include "engine/session.h"
+#include "engine/session_parts.h"
 #include "tests/each_backend.h"
 #include "tests/folder.h"
 #include "tests/foreign.h"

@@ -11,7 +11,7 @@
 #include "engine/drafters/draft.h"
 #include "engine/drafters/drafter.h"
 #include "engine/model/own_copy.h"
-#include "engine/session.h"
+#include "engine/session_parts.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/model_desc.h"
 #include "tests/each_backend.h"

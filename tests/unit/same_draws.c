@@ -9,7 +9,7 @@
 
 #include "tests/each_backend.h"
 #include "tests/random_model.h"
-#include "engine/session.h"
+#include "engine/session_parts.h"
 #include "tests/toy.h"
 
 static const char *const drawing[] = {

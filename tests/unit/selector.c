@@ -9,7 +9,7 @@
 
 #include "tests/check.h"
 #include "engine/selector/selector.h"
-#include "engine/session.h"
+#include "engine/session_parts.h"
 #include "engine/train/selector_net.h"
 #include "kernels/status.h"
 

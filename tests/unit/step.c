@@ -11,7 +11,7 @@
 #include "engine/drafters/drafter.h"
 #include "tests/each_backend.h"
 #include "tests/random_model.h"
-#include "engine/session.h"
+#include "engine/session_parts.h"
 
 enum { CACHE = 200, BATCH = 80, MOST_K = 100, LONG = 17000 };
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "engine/lossless.h"
-#include "engine/session.h"
+#include "engine/session_parts.h"
 #include "tests/check.h"
 #include "tests/drafting.h"
 

@@ -1,7 +1,7 @@
-/* session.h - declares the fields of esp_session, which session.c (settings, text) and loop.c
- * (iterations) share. */
-#ifndef ESP_SESSION_H
-#define ESP_SESSION_H
+/* session_parts.h - declares the fields of esp_session, and the functions that the sources of a
+ * session (session.c, session_caches.c, session_settings.c, loop.c and others) share. */
+#ifndef ESP_SESSION_PARTS_H
+#define ESP_SESSION_PARTS_H
 
 #include "engine/calibration.h"
 #include "engine/conversation.h"
